@@ -1,0 +1,45 @@
+# Two commands on a fresh machine: `make reproduce` and `make test`. Both build .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup reproduce test bench lock pictures clean
+
+help:
+	@echo "make reproduce   train the paper's three models and draw them (reproduction/)"
+	@echo "make test        lint, types, all tests, the documents' code blocks"
+	@echo "make bench       speed and memory, as ratios inside one run (benchmarks/)"
+	@echo "make pictures    draw the README's pictures again from the reproduction"
+	@echo "make lock        write the versions now in .venv to requirements.txt"
+
+setup: .venv/installed
+
+.venv/installed: pyproject.toml requirements.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "asynchebb needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $@
+
+reproduce: setup
+	$(BIN)/asynchebb reproduce
+
+test: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2 tests
+	$(BIN)/python -m pytest README.md docs  # in one process: blocks build on each other
+
+bench: setup
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/memory.py
+
+pictures: reproduce
+	mkdir -p docs/images
+	cp reproduction/mosaics.png reproduction/learning.png docs/images/
+
+lock: setup
+	$(BIN)/python -m pip freeze --exclude-editable --exclude asynchebb > requirements.txt
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache
