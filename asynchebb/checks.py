@@ -1,0 +1,80 @@
+"""Bad input: one sentence that names the argument, the value and what is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+class InputError(ValueError):
+    """An argument that cannot be used; the message names it, its value and what is accepted."""
+
+
+def real(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
+        raise InputError(f"{name} is {value!r}; it must be a finite number")
+
+
+def positive(name: str, value: object) -> None:
+    real(name, value)
+    if not value > 0:  # type: ignore[operator]
+        raise InputError(f"{name} is {value!r}; it must be a number above 0")
+
+
+def non_negative(name: str, value: object) -> None:
+    real(name, value)
+    if not value >= 0:  # type: ignore[operator]
+        raise InputError(f"{name} is {value!r}; it must be a number of at least 0")
+
+
+def fraction(name: str, value: object) -> None:
+    real(name, value)
+    if not 0 <= value <= 1:  # type: ignore[operator]
+        raise InputError(f"{name} is {value!r}; it must be a number from 0 to 1")
+
+
+def at_least(least: int) -> Callable[[str, object], None]:
+    def check(name: str, value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+            raise InputError(f"{name} is {value!r}; it must be a whole number of at least {least}")
+
+    return check
+
+
+def true_or_false(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise InputError(f"{name} is {value!r}; it must be True or False")
+
+
+def checked(**checks: Callable[[str, object], None]) -> Callable[[type[T]], type[T]]:
+    """For a dataclass: each field named here must pass its check when a value is made."""
+
+    def decorate(cls: type[T]) -> type[T]:
+        def __post_init__(self: T) -> None:
+            for field, check in checks.items():
+                check(f"{cls.__name__}.{field}", getattr(self, field))
+
+        cls.__post_init__ = __post_init__  # type: ignore[attr-defined]
+        return cls
+
+    return decorate
+
+
+def stimuli(name: str, X: object, m: int | None = None) -> np.ndarray:
+    """X as a 2-D float array of stimuli in [0, 1], m pixels each."""
+    X = np.asarray(X)
+    if X.dtype.kind not in "fiub":
+        raise InputError(f"{name} has dtype {X.dtype}; it must hold real numbers in [0, 1]")
+    pixels = "m" if m is None else m
+    if X.ndim != 2 or (m is not None and X.shape[1] != m):
+        raise InputError(f"{name} has shape {X.shape}; it must be (samples, {pixels})")
+    # min and max pass NaN on, so that two sweeps over X see every bad value.
+    if X.size and not (X.min() >= 0 and X.max() <= 1):
+        bad = X[~((X >= 0) & (X <= 1))][0]
+        raise InputError(f"{name} holds {bad}; stimuli must be finite and in [0, 1]")
+    return X

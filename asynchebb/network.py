@@ -1,0 +1,106 @@
+"""A network is a value; its state is plain arrays. The paper's three models are presets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from asynchebb import equations
+from asynchebb.checks import InputError, at_least
+from asynchebb.dynamics import Potential
+from asynchebb.rules import Hebbian, Oja
+from asynchebb.schedules import Asynchronous, Continuous, Discrete
+from asynchebb.weights import Exponential
+
+# A neuron that has never updated is past any refractory period.
+NEVER_UPDATED = 2**40
+
+# choice: a silent neuron's weights may decay geometrically for ever. Once its largest is this
+# small the row keeps its size, so that its direction survives in float32 (the smallest normal
+# number of which is 2⁻¹²⁶) and arithmetic meets no denormal numbers.
+VANISHING = 2.0**-100
+
+
+class State(NamedTuple):
+    """All that changes while a network runs. Row i of W and M belongs to the post-synaptic neuron i."""
+
+    W: np.ndarray  # (n, m) feed-forward weights
+    M: np.ndarray  # (n, n) lateral weights, stored by presynaptic column (Fortran order)
+    u: np.ndarray  # (n,) what the dynamics integrate: a potential, or the rate itself
+    y: np.ndarray  # (n,) rates
+    c: np.ndarray  # (n,) steps since the last update
+    a: np.ndarray  # (n,) activity that the rule has accumulated
+
+    def copy(self) -> State:
+        return State(*(array.copy(order="K") for array in self))
+
+    def is_finite(self) -> bool:
+        # A sum is not finite if any term is not, and needs no array of booleans beside M.
+        return all(np.isfinite(array.sum(dtype=np.float64)) for array in (self.W, self.M, self.u, self.y))
+
+
+@dataclass(frozen=True)
+class Network:
+    """n neurons on m inputs: what is computed, without its state."""
+
+    n: int = 500
+    m: int = 196
+    dynamics: Any = field(default_factory=Potential)
+    rule: Any = field(default_factory=Hebbian)
+    schedule: Any = field(default_factory=Asynchronous)
+    weights: Any = field(default_factory=Exponential)
+
+    def __post_init__(self) -> None:
+        at_least(1)("n", self.n)
+        at_least(1)("m", self.m)
+        for kind in equations.METHODS:
+            equations.check(kind, getattr(self, kind))
+        if not hasattr(self.weights, "draw") or isinstance(self.weights, type):
+            raise InputError(f"weights is {self.weights!r}; it must be a value with a method draw(rng, shape, n)")
+
+    def init(self, rng: np.random.Generator, dtype: Any = np.float32) -> State:
+        """Draw W, M and u; y is what the dynamics make of u at no drive."""
+        dtype = float_type(dtype)
+        W = self._draw(rng, np.empty((self.n, self.m), dtype))
+        M = self._draw(rng, np.empty((self.n, self.n), dtype, order="F"))
+        u, y = self.dynamics.step(rng.standard_normal(self.n).astype(dtype), np.zeros(self.n, dtype))
+        c = np.full(self.n, NEVER_UPDATED, np.int64)
+        a = np.full(self.n, getattr(self.rule, "a0", 0.0), dtype)
+        return State(W, M, np.asarray(u, dtype), np.array(y, dtype), c, a)
+
+    def _draw(self, rng: np.random.Generator, weights: np.ndarray) -> np.ndarray:
+        # A block of rows at a time: the draws are float64, and all of M at once would be twice its size.
+        rows = max(1, 2**20 // weights.shape[1])
+        for i in range(0, self.n, rows):
+            block = weights[i : i + rows]
+            block[:] = self.weights.draw(rng, block.shape, self.n)
+        return weights
+
+
+def float_type(dtype: Any) -> np.dtype:
+    try:
+        if np.dtype(dtype) in (np.float32, np.float64):
+            return np.dtype(dtype)
+    except TypeError:
+        pass
+    raise InputError(f"dtype is {dtype!r}; it must be float32 or float64")
+
+
+def asynchronous(n: int = 500, m: int = 196, **changes: Any) -> Network:
+    """Each neuron learns when it bursts, then rests (App. C): the paper's proposal."""
+    return Network(n, m, **{"rule": Hebbian(), "schedule": Asynchronous(), **changes})
+
+
+def continuous(n: int = 500, m: int = 196, **changes: Any) -> Network:
+    """All neurons learn at every step, by Oja's rule at η = 0.001 (App. B)."""
+    return Network(n, m, **{"rule": Oja(), "schedule": Continuous(), **changes})
+
+
+def discrete(n: int = 500, m: int = 196, **changes: Any) -> Network:
+    """All neurons learn once the dynamics have settled (main text, App. A4): the classic model."""
+    return Network(n, m, **{"rule": Hebbian(), "schedule": Discrete(), **changes})
+
+
+MODELS = {model.__name__: model for model in (asynchronous, continuous, discrete)}
