@@ -1,0 +1,235 @@
+"""Stimuli: `sample(rng, count)` gives (count, m) images in [0, 1].
+
+`shape` is how a field over the m pixels is drawn: (height, width), or (2, height, width) where
+ON and OFF channels hold the two signs of one image. A set made of known parts has `factors()`,
+one image a row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import isqrt, prod
+from pathlib import Path
+
+import numpy as np
+
+from asynchebb import checks
+from asynchebb.checks import InputError, at_least, checked, fraction
+
+
+class _Image:
+    """What a square image of p × p pixels has in common."""
+
+    p: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.p, self.p)
+
+    @property
+    def m(self) -> int:
+        return prod(self.shape)
+
+
+def _bars(p: int) -> np.ndarray:
+    """The p rows, then the p columns, of a p × p image."""
+    row, column = np.indices((p, p)).reshape(2, -1)
+    return np.concatenate([row == np.arange(p)[:, None], column == np.arange(p)[:, None]]) * 1.0
+
+
+@dataclass(frozen=True)
+@checked(p=at_least(2))
+class Crossbars(_Image):
+    """One random row and one random column of a p × p image (the paper's "Földiák's bars")."""
+
+    p: int = 14
+
+    def factors(self) -> np.ndarray:
+        return _bars(self.p)
+
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        row, column = rng.integers(self.p, size=(count, 2)).T
+        bars = _bars(self.p)
+        return np.maximum(bars[row], bars[self.p + column])
+
+
+@dataclass(frozen=True)
+@checked(p=at_least(2), probability=fraction)
+class Bars(_Image):
+    """Each of the 2p rows and columns of a p × p image, independently (Földiák 1990)."""
+
+    p: int = 14
+    probability: float = 0.125
+
+    def factors(self) -> np.ndarray:
+        return _bars(self.p)
+
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        shown = rng.random((count, 2 * self.p)) < self.probability
+        return np.minimum(shown @ _bars(self.p), 1.0)
+
+
+@dataclass(frozen=True)
+@checked(p=at_least(2))
+class Diagonals(_Image):
+    """One wrapped diagonal and one wrapped anti-diagonal of a p × p image (our choice of set)."""
+
+    p: int = 14
+
+    def factors(self) -> np.ndarray:
+        row, column = np.indices((self.p, self.p)).reshape(2, -1)
+        offset = np.arange(self.p)[:, None]
+        diagonals = (column - row) % self.p == offset
+        return np.concatenate([diagonals, (column + row) % self.p == offset]) * 1.0
+
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        diagonal, anti = rng.integers(self.p, size=(count, 2)).T
+        factors = self.factors()
+        return np.maximum(factors[diagonal], factors[self.p + anti])
+
+
+@dataclass(frozen=True)
+@checked(p=at_least(6))
+class Squares(_Image):
+    """Three of sixteen 3 × 3 blocks, which lie on a 4 × 4 grid of positions (our choice of set)."""
+
+    p: int = 14
+
+    def factors(self) -> np.ndarray:
+        row, column = np.indices((self.p, self.p)).reshape(2, -1)
+        corner = np.arange(4) * (self.p - 3) // 3
+        top, left = (z.reshape(-1, 1) for z in np.meshgrid(corner, corner, indexing="ij"))
+        inside = (row >= top) & (row < top + 3) & (column >= left) & (column < left + 3)
+        return inside * 1.0
+
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        blocks = rng.permuted(np.tile(np.arange(16), (count, 1)), axis=1)[:, :3]
+        return self.factors()[blocks].max(axis=1)
+
+
+@dataclass(frozen=True)
+@checked(p=at_least(2))
+class Digits(_Image):
+    """scikit-learn's 1,797 handwritten digits, resampled from 8 × 8 to p × p."""
+
+    p: int = 14
+
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        images = _digits(self.p)
+        return images[rng.integers(len(images), size=count)]
+
+
+@lru_cache(maxsize=4)
+def _digits(p: int) -> np.ndarray:
+    from scipy.ndimage import zoom
+    from sklearn.datasets import load_digits
+
+    images = load_digits().images / 16.0
+    return zoom(images, (1, p / 8, p / 8), order=1).clip(0, 1).reshape(len(images), p * p)
+
+
+@dataclass(frozen=True)
+@checked(p=at_least(2))
+class Patches(_Image):
+    """Whitened p × p patches of photographs, their two signs in an ON and an OFF channel (m = 2p²).
+
+    The photographs are those that scikit-image and scikit-learn carry. Whitening as in Olshausen
+    & Field (1997); three standard deviations are 1, and what lies beyond is clipped.
+    """
+
+    p: int = 14
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (2, self.p, self.p)
+
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        photographs = _whitened_photographs()
+        smallest = min(min(image.shape) for image in photographs)
+        if self.p > smallest:
+            raise InputError(f"Patches.p is {self.p}; the smallest photograph has {smallest} pixels a side")
+        X = np.empty((count, 2, self.p * self.p))
+        for x in X:
+            image = photographs[rng.integers(len(photographs))]
+            top, left = (rng.integers(side - self.p + 1) for side in image.shape)
+            z = image[top : top + self.p, left : left + self.p].ravel() / 3.0
+            x[:] = np.clip(z, 0, 1), np.clip(-z, 0, 1)
+        return X.reshape(count, self.m)
+
+
+@lru_cache(maxsize=1)
+def _whitened_photographs() -> list[np.ndarray]:
+    try:
+        from skimage import color, data
+    except ImportError:
+        raise InputError("Patches needs scikit-image: pip install 'asynchebb[images]'") from None
+    from sklearn.datasets import load_sample_images
+
+    names = "camera", "astronaut", "chelsea", "coffee", "rocket", "grass"
+    photographs = [getattr(data, name)() for name in names] + load_sample_images().images
+    whitened = []
+    for image in photographs:
+        grey = color.rgb2gray(image) if image.ndim == 3 else image / 255.0
+        # R(f) = f exp(−(f/f₀)⁴): flattens the 1/f spectrum and cuts what the pixel grid aliases.
+        f = np.hypot(*np.meshgrid(*map(np.fft.fftfreq, grey.shape), indexing="ij"))
+        z = np.fft.ifft2(np.fft.fft2(grey) * f * np.exp(-((f / 0.4) ** 4))).real
+        whitened.append(z / z.std())
+    return whitened
+
+
+@dataclass(frozen=True, eq=False)
+class FromArray:
+    """Rows of your own array, or of a .npy file, drawn at random with replacement.
+
+    `data` is (samples, m) or (samples, height, width), in [0, 1].
+    """
+
+    data: np.ndarray | str
+
+    def __post_init__(self) -> None:
+        self.rows  # noqa: B018  a bad array is refused where it is given
+
+    @cached_property
+    def _array(self) -> np.ndarray:
+        if not isinstance(self.data, str | Path):
+            return np.asarray(self.data)
+        try:
+            return np.load(self.data, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise InputError(f"FromArray.data is {str(self.data)!r}; it must be a .npy file ({error})") from None
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        array = self._array
+        if array.ndim not in (2, 3) or not array.size:
+            raise InputError(
+                f"FromArray.data has shape {array.shape}; it must be (samples, m) or (samples, height, width)"
+            )
+        return checks.stimuli("FromArray.data", array.reshape(len(array), -1))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        if self._array.ndim == 3:
+            return self._array.shape[1:]
+        side = isqrt(self.m)
+        return (side, side) if side * side == self.m else (1, self.m)
+
+    @property
+    def m(self) -> int:
+        return self.rows.shape[1]
+
+    @cached_property
+    def digest(self) -> str:
+        """The same for the same images, wherever they were read from."""
+        content = np.ascontiguousarray(self.rows, np.float64).tobytes()
+        return hashlib.sha256(repr((self.rows.shape, self.shape)).encode() + content).hexdigest()
+
+    def __repr__(self) -> str:
+        if isinstance(self.data, str | Path):
+            return f"FromArray({str(self.data)!r})"
+        return f"FromArray(<array of shape {self._array.shape}>)"
+
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        return self.rows[rng.integers(len(self.rows), size=count)] * 1.0
