@@ -1,0 +1,77 @@
+"""Engines run a network forward. They own the loop and the linear algebra and know no rule's name.
+
+An engine is a module with `advance(network, state, X, hold, traces) -> State`: it owns the state
+that it is given and may change it in place, and fills in the traces that were asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+import numpy as np
+
+from asynchebb.checks import InputError, at_least, stimuli
+from asynchebb.engines import traces
+from asynchebb.network import Network, State, float_type
+
+NAMES = ("cpu", "reference")
+
+
+def module(name: str) -> ModuleType:
+    if name not in NAMES:
+        raise InputError(f"engine is {name!r}; the engines are {', '.join(NAMES)}")
+    return import_module(f"asynchebb.engines.{name}")
+
+
+def advance(
+    network: Network,
+    state: State,
+    X: np.ndarray,
+    hold: int,
+    engine: str = "cpu",
+    trace: tuple[str, ...] = (),
+) -> tuple[State, dict[str, np.ndarray]]:
+    """Show each row of X to the network for `hold` Euler steps; the arguments stay as they are.
+
+    Returns the new state and a dict of the traces named: "updates" (synapses changed) and "active"
+    (neurons with y_i > 0), one number a step; "y" (rates) and "burst" (gates), one row a step.
+    """
+    own = prepare(network, state).copy()
+    return advance_in_place(network, own, X, hold, engine, trace)
+
+
+def advance_in_place(
+    network: Network,
+    state: State,
+    X: np.ndarray,
+    hold: int,
+    engine: str = "cpu",
+    trace: tuple[str, ...] = (),
+) -> tuple[State, dict[str, np.ndarray]]:
+    """`advance` for a caller who owns the state, as `prepare` gives it, and needs it no more."""
+    at_least(1)("hold", hold)
+    X = np.array(stimuli("X", X, network.m), state.W.dtype, order="C")
+    kept = traces.empty(trace, len(X) * hold, network.n, state.W.dtype)
+    state = module(engine).advance(network, state, X, int(hold), kept)
+    return state, {name: getattr(kept, name) for name in trace}
+
+
+def prepare(network: Network, state: State) -> State:
+    """The state's arrays in the types and order that engines rely on, copied only where they are not."""
+    shapes = {"W": (network.n, network.m), "M": (network.n, network.n)}
+    for name, array in zip(State._fields, state, strict=True):
+        if np.shape(array) != shapes.get(name, (network.n,)):
+            raise InputError(
+                f"state.{name} has shape {np.shape(array)}; the network needs {shapes.get(name, (network.n,))}"
+            )
+    dtype = float_type(np.asarray(state.W).dtype)
+    W, M, u, y, c, a = state
+    return State(
+        np.require(W, dtype, "C"),
+        np.require(M, dtype, "F"),
+        np.require(u, dtype, "C"),
+        np.require(y, dtype, "C"),
+        np.require(c, np.int64, "C"),
+        np.require(a, dtype, "C"),
+    )

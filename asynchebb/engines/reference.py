@@ -1,0 +1,58 @@
+"""The specification: the whole model in NumPy, one screen, as SPEC says it and no faster."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from asynchebb.engines.traces import Traces
+from asynchebb.network import VANISHING, Network, State
+
+
+def advance(network: Network, state: State, X: np.ndarray, hold: int, traces: Traces) -> State:
+    """Show each row of X for `hold` Euler steps."""
+    W, M, u, y, c, a = state
+    dynamics, rule, schedule = network.dynamics, network.rule, network.schedule
+    floor = getattr(rule, "floor", 0.0)
+    t = 0
+    for x in X:
+        for k in range(hold):
+            drive = W @ x - M @ y
+            u, y = dynamics.step(u, drive)
+            beta, c = each(network.n, *schedule.gate(y, c, k, hold))
+            i = np.flatnonzero(beta)  # the rows that change
+            y_i = y[i]
+            eta_i, a[i] = each(len(i), *rule.rate(y_i, a[i]))
+            leak_w, leak_m = each(len(i), rule.leak_w(y_i), rule.leak_m(y_i))
+            hebb_w, hebb_m = np.outer(y_i, x), np.outer(y_i, y)
+            W[i] = positive(W[i] + column(eta_i) * (hebb_w - column(leak_w) * W[i]))
+            M[i] = positive(M[i] + column(eta_i) * (hebb_m - column(leak_m) * M[i] - floor))
+
+            if traces.updates.size:  # synapses with something to add or to take away
+                changed_w = (hebb_w != 0) | (column(leak_w) != 0)
+                changed_m = (hebb_m != 0) | (column(leak_m) != 0) | (floor != 0)
+                traces.updates[t] = np.count_nonzero(changed_w) + np.count_nonzero(changed_m)
+            if traces.active.size:
+                traces.active[t] = np.count_nonzero(y > 0)
+            if traces.y.size:
+                traces.y[t] = y
+            if traces.burst.size:
+                traces.burst[t] = beta
+            t += 1
+    return State(W, M, u, y, c, a)
+
+
+def each(n, *values):
+    """A value for each of n neurons, where an equation may give one for all."""
+    return (np.array(np.broadcast_to(value, n)) for value in values)
+
+
+def column(z_i):
+    return z_i[:, None]
+
+
+def positive(rows):
+    """Rectified weights; a row that fades away keeps its direction at the size VANISHING."""
+    rows = rows * (rows > 0)
+    largest = rows.max(axis=1, initial=0.0, keepdims=True)
+    fading = (largest > 0) & (largest < VANISHING)
+    return np.where(fading, rows / np.where(fading, largest, 1) * VANISHING, rows) if fading.any() else rows

@@ -1,0 +1,47 @@
+"""Code blocks of the README and the docs are tests: Python as it stands, and `asynchebb` commands."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sybil import Sybil
+from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
+
+from asynchebb import engines
+
+HERE = Path(__file__).parent
+
+
+def run_commands(example):
+    """Each `asynchebb …` line of a block, as a shell would run it; `make` has tests of its own."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    lines = [line for line in example.parsed.replace("\\\n", " ").splitlines() if line.startswith("asynchebb ")]
+    for line in lines:
+        subprocess.run(line, shell=True, check=True, env={**os.environ, "PATH": path})
+
+
+def in_empty_folder(namespace):
+    namespace["started_in"] = Path.cwd()
+    folder = HERE / ".pytest_cache" / "documents" / str(os.getpid())
+    folder.mkdir(parents=True, exist_ok=True)
+    os.chdir(folder)
+
+
+def back(namespace):
+    os.chdir(namespace["started_in"])
+
+
+pytest_collect_file = Sybil(
+    parsers=[PythonCodeBlockParser(), CodeBlockParser("bash", run_commands), SkipParser()],
+    patterns=["README.md", "docs/*.md"],
+    setup=in_empty_folder,
+    teardown=back,
+).pytest()
+
+
+@pytest.fixture(params=engines.NAMES)
+def engine(request):
+    """Every test that asks for an engine runs on each."""
+    return request.param
