@@ -1,0 +1,160 @@
+"""Equations written once, in the arithmetic that every engine understands; a user's own among them."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import asynchebb as ah
+from asynchebb import equations, values
+
+
+@dataclass(frozen=True)
+class Saturating:
+    """A rule of one's own: the leak levels off."""
+
+    eta: float = 0.02
+    half: float = 0.5
+    floor = 0.001
+
+    def leak_w(self, y_i):
+        return y_i / (y_i + self.half)
+
+    def leak_m(self, y_i):
+        return np.tanh(y_i) ** 2
+
+    def rate(self, y_i, a_i):
+        a_i = a_i + y_i
+        return self.eta / (1 + a_i), a_i
+
+
+class Tuple(NamedTuple):
+    """The same as a named tuple."""
+
+    eta: float = 0.02
+
+    def leak_w(self, y_i):
+        return 1.0
+
+    def leak_m(self, y_i):
+        return 1.0
+
+    def rate(self, y_i, a_i):
+        return self.eta, a_i
+
+
+@dataclass(frozen=True)
+class Leaky:
+    """Dynamics of one's own."""
+
+    dt: float = 0.01
+    tau: float = 3.0
+
+    def step(self, u_i, drive_i):
+        u_i = u_i + self.dt * (drive_i - u_i / self.tau)
+        return u_i, u_i * (u_i > 0)
+
+
+@dataclass(frozen=True)
+class EveryOther:
+    """A schedule of one's own: bursting neurons, at even steps only, in the second half of the hold."""
+
+    r_b: float = 0.1
+
+    def gate(self, y_i, c_i, k, hold):
+        beta_i = (y_i > self.r_b) & (c_i >= 1) & (2 * k > hold)
+        return beta_i, (c_i + 1) * (beta_i == 0)
+
+
+@pytest.mark.parametrize("kind", equations.METHODS)
+def test_the_package_keeps_to_the_arithmetic(kind):
+    for name, cls in values.variants(kind).items():
+        equations.check(kind, cls())
+        for method in equations.METHODS[kind]:
+            assert equations._tree(getattr(cls, method)) is not None, name
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [dict(rule=Saturating()), dict(rule=Tuple()), dict(dynamics=Leaky()), dict(schedule=EveryOther(), rule=ah.Oja())],
+    ids=repr,
+)
+def test_equations_of_ones_own_run_on_every_engine(parts):
+    network = ah.Network(n=20, m=25, **{"schedule": ah.Asynchronous(0.3, 10), **parts})
+    state = network.init(np.random.default_rng(0), np.float64)
+    X = ah.Crossbars(5).sample(np.random.default_rng(1), 30)
+    fast, traces = ah.advance(network, state, X, hold=50, engine="cpu", trace=("burst",))
+    slow, _ = ah.advance(network, state, X, hold=50, engine="reference")
+    assert traces["burst"].any()
+    for name in ah.State._fields:
+        np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("if y_i > 0:\n        return 1.0\n    return 0.0", "if y_i > 0"),
+        ("return max(y_i, 1.0)", "max(y_i, 1.0)"),
+        ("for k in (1, 2):\n        y_i = y_i + k\n    return y_i", "for k in"),
+        ("return 1.0 if y_i > 0 else 0.0", "if y_i > 0 else"),
+        ("return np.random.random()", "np.random.random()"),
+        ("return y_i and 1.0", "y_i and 1.0"),
+    ],
+)
+def test_what_no_engine_could_run_is_refused_by_name(body, named, tmp_path):
+    leak = "    def leak_w(self, y_i):\n        " + body.replace("\n", "\n    ")
+    lines = ["import numpy as np", "class Bad:", leak, "    def leak_m(self, y_i):", "        return 1.0"]
+    lines += ["    def rate(self, y_i, a_i):", "        return 0.1, a_i"]
+    (tmp_path / "bad.py").write_text("\n".join(lines) + "\n")
+    with pytest.raises(ah.InputError, match="straight-line arithmetic") as refused:
+        ah.Network(rule=values.parse("rule", f"{tmp_path}/bad.py:Bad()"))
+    assert named in str(refused.value) and "leak_w" in str(refused.value)
+
+
+def test_an_edited_rule_is_compiled_anew_and_an_old_one_is_not(tmp_path):
+    """In new processes that share a cache: the engine must never run yesterday's equation."""
+    script = tmp_path / "own.py"
+    source = textwrap.dedent("""
+        from dataclasses import dataclass
+        import numpy as np, asynchebb as ah
+
+        @dataclass(frozen=True)
+        class Own:
+            eta: float = 0.1
+            def leak_w(self, y_i):
+                return LEAK
+            def leak_m(self, y_i):
+                return 1.0
+            def rate(self, y_i, a_i):
+                return self.eta, a_i
+
+        network = ah.Network(n=3, m=2, rule=Own(), schedule=ah.Continuous())
+        state = network.init(np.random.default_rng(0), np.float64)._replace(u=np.full(3, -9.0), y=np.zeros(3))
+        after, _ = ah.advance(network, state, np.zeros((1, 2)), hold=1)
+        print(round((after.W / state.W).mean(), 6))
+    """)
+
+    def kept(leak):
+        script.write_text(source.replace("LEAK", leak))
+        environment = {**os.environ, "ASYNCHEBB_CACHE": str(tmp_path / "cache")}
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, check=True)
+        return float(done.stdout), "compiling" in done.stderr
+
+    assert kept("1.0") == (0.9, True)
+    assert kept("1.0") == (0.9, False)
+    assert kept("2.0") == (0.8, True)
+    assert kept("1.0") == (0.9, False)
+
+
+def test_a_cache_folder_that_cannot_be_made_does_not_break_the_engine(tmp_path):
+    (tmp_path / "file").write_text("")
+    code = "import numpy as np, asynchebb as ah; n = ah.Network(n=3, m=2); s = n.init(np.random.default_rng(0)); "
+    code += "ah.advance(n, s, np.ones((1, 2)), hold=1); print('ran')"
+    environment = {**os.environ, "ASYNCHEBB_CACHE": str(tmp_path / "file" / "cache")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout == "ran\n"

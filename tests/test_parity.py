@@ -1,0 +1,113 @@
+"""The fast engines compute what the reference computes, for every combination of equations."""
+
+import numpy as np
+import pytest
+
+import asynchebb as ah
+from asynchebb import engines, values
+from asynchebb.engines import cpu, traces
+
+FAST = [name for name in engines.NAMES if name != "reference"]
+SCHEDULES = {**values.variants("schedule"), "Asynchronous": lambda: ah.Asynchronous(r_b=0.5, r_r=20)}
+
+
+@pytest.mark.parametrize("engine", FAST)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("rule", values.variants("rule"))
+@pytest.mark.parametrize("dynamics", values.variants("dynamics"))
+def test_every_combination_agrees_with_the_reference(dynamics, rule, schedule, engine):
+    """In float64, to 1e-9, over 3,000 steps, traces included."""
+    network = ah.Network(
+        n=100,
+        m=36,
+        dynamics=values.variants("dynamics")[dynamics](),
+        rule=values.variants("rule")[rule](),
+        schedule=SCHEDULES[schedule](),
+    )
+    state = network.init(np.random.default_rng(0), np.float64)
+    X = ah.Crossbars(6).sample(np.random.default_rng(1), 30)
+    fast, fast_traces = ah.advance(network, state, X, hold=100, engine=engine, trace=("updates", "active", "y"))
+    slow, slow_traces = ah.advance(network, state, X, hold=100, engine="reference", trace=traces.NAMES)
+    for name in ah.State._fields:
+        np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), rtol=1e-9, atol=1e-9, err_msg=name)
+    for name in ("updates", "active"):
+        assert np.array_equal(fast_traces[name], slow_traces[name]), name
+    np.testing.assert_allclose(fast_traces["y"], slow_traces["y"], rtol=1e-9, atol=1e-9)
+    followed, followed_traces = ah.advance(network, state, X, hold=100, engine=engine, trace=("burst",))
+    assert np.array_equal(followed_traces["burst"], slow_traces["burst"])
+    np.testing.assert_allclose(followed.W, slow.W, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dynamics", [ah.Potential(), ah.Projected()], ids=repr)
+def test_the_comparison_sees_blocks_that_were_kept_and_blocks_that_were_undone(dynamics, monkeypatch):
+    """The cpu engine runs most silent neurons lazily; the tests here would say nothing of that if it did not."""
+    network = ah.asynchronous(n=300, m=36, dynamics=dynamics, schedule=ah.Asynchronous(r_b=0.5, r_r=50))
+    state = network.init(np.random.default_rng(0), np.float64)
+    X = ah.Crossbars(6).sample(np.random.default_rng(1), 10)
+    loop, counts = cpu.loop, []
+
+    class Counting:
+        def __init__(self, module):
+            self.module = module
+
+        def __getattr__(self, name):
+            return getattr(self.module, name)
+
+        def advance(self, *arguments):
+            counts.append(self.module.advance(*arguments))
+
+    monkeypatch.setattr(cpu, "loop", lambda *key: Counting(loop(*key)))
+    fast, _ = ah.advance(network, state, X, hold=200, engine="cpu")
+    slow, _ = ah.advance(network, state, X, hold=200, engine="reference")
+    for name in ah.State._fields:
+        np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), rtol=1e-9, atol=1e-9, err_msg=name)
+    [(in_blocks, undone)] = counts
+    assert in_blocks > 0 and undone > 0
+
+
+@pytest.mark.parametrize("engine", FAST)
+@pytest.mark.parametrize("stimulus", [ah.Bars(6), ah.Squares(6), ah.Digits(6), ah.Patches(6)], ids=repr)
+def test_grey_and_empty_images_agree_with_the_reference(stimulus, engine):
+    network = ah.Network(n=100, m=stimulus.m, schedule=ah.Asynchronous(r_b=0.3, r_r=20))
+    state = network.init(np.random.default_rng(0), np.float64)
+    X = stimulus.sample(np.random.default_rng(1), 20)
+    X[3] = 0
+    fast, _ = ah.advance(network, state, X, hold=100, engine=engine)
+    slow, _ = ah.advance(network, state, X, hold=100, engine="reference")
+    for name in ah.State._fields:
+        np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("engine", FAST)
+@pytest.mark.parametrize(
+    ("rule", "schedule"),
+    [
+        (ah.Oja(eta=0.4), ah.Continuous()),  # ηλ > 1 whenever a rate is above 1.6: rows are rectified
+        (ah.Hebbian(eta=0.3), ah.Continuous()),  # scales shrink within a hold
+        (ah.Hebbian(eta=1.0), ah.Asynchronous(r_b=0.2, r_r=3)),  # and vanish
+        (ah.Foldiak(eta=0.05, p=0.7), ah.Asynchronous(r_b=0.2, r_r=3)),  # φ takes weights to 0
+    ],
+    ids=repr,
+)
+def test_rates_at_which_shortcuts_end_agree_with_the_reference(rule, schedule, engine):
+    network = ah.Network(n=24, m=36, dynamics=ah.Projected(), rule=rule, schedule=schedule)
+    state = network.init(np.random.default_rng(0), np.float64)
+    X = ah.Crossbars(6).sample(np.random.default_rng(1), 10)
+    fast, fast_traces = ah.advance(network, state, X, hold=50, engine=engine, trace=("burst",))
+    slow, slow_traces = ah.advance(network, state, X, hold=50, engine="reference", trace=("burst",))
+    assert np.array_equal(fast_traces["burst"], slow_traces["burst"]) and fast_traces["burst"].any()
+    for name in ah.State._fields:
+        np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("engine", FAST)
+@pytest.mark.parametrize("model", [ah.asynchronous, ah.continuous, ah.discrete])
+def test_float32_follows_the_reference_while_rounding_allows(model, engine):
+    network = model(n=60, m=36)
+    state = network.init(np.random.default_rng(0))
+    X = ah.Crossbars(6).sample(np.random.default_rng(1), 4)
+    fast, _ = ah.advance(network, state, X, hold=100, engine=engine)
+    slow, _ = ah.advance(network, state, X, hold=100, engine="reference")
+    assert fast.W.dtype == slow.W.dtype == np.float32
+    np.testing.assert_allclose(fast.W, slow.W, atol=1e-5)
+    np.testing.assert_allclose(fast.y, slow.y, atol=1e-4)
