@@ -1,0 +1,233 @@
+"""Measures of a network: the paper's (App. E) and those beyond it. All are computed in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from asynchebb import engines
+from asynchebb.checks import InputError, at_least, stimuli
+from asynchebb.network import Network, State
+from asynchebb.rules import Hebbian
+from asynchebb.schedules import Frozen
+
+# A field this close to a template counts as that template.
+MATCH = 0.85
+
+
+class Error(NamedTuple):
+    """A reconstruction error: over all steps of the presentations, and at the last step of each."""
+
+    mean: float
+    last: float
+
+
+class Fields(NamedTuple):
+    """How many receptive fields show one factor, a pair of factors or neither; how many factors are shown."""
+
+    single: int
+    mixed: int
+    unstructured: int
+    distinct: int
+
+
+class Response(NamedTuple):
+    """What one test of a frozen network gives: the measures that need its activity."""
+
+    error: Error
+    mean_activity: np.ndarray  # (n,) over all steps
+    active: float  # neurons with y_i > 0, mean over all steps
+
+
+def reconstruction_error(network: Network, state: State, X: np.ndarray, hold: int = 150, engine: str = "cpu") -> Error:
+    """1 − cos(x, Wᵀy), averaged over stimuli and steps, on the frozen network (App. E1).
+
+    Starts from the state's activity, which carries over between stimuli. Where y = 0 (or x = 0)
+    there is no reconstruction, and the error is 1.
+    """
+    return respond(network, state, X, hold, engine).error
+
+
+def mean_activity(network: Network, state: State, X: np.ndarray, hold: int = 150, engine: str = "cpu") -> np.ndarray:
+    """ỹ_i = Σ_t y_i(t) / steps, on the frozen network (App. E2)."""
+    return respond(network, state, X, hold, engine).mean_activity
+
+
+def respond(network: Network, state: State, X: np.ndarray, hold: int = 150, engine: str = "cpu") -> Response:
+    """Error, mean activity and active neurons from one test of the frozen network."""
+    X = stimuli("X", X, network.m)
+    at_least(1)("hold", hold)
+    if not len(X):
+        raise InputError("X holds no stimulus; a test needs at least one")
+    W = np.asarray(state.W, np.float64)
+    mean = last = active = 0.0
+    activity = np.zeros(network.n)
+    for x, Y in _rates(network, state, X, hold, engine):
+        on = Y.any(axis=0)  # silent neurons add nothing to Wᵀy, and most are silent
+        error = 1 - _cosines(Y[:, on] @ W[on], x[None])[:, 0]
+        mean += error.mean() / len(X)
+        last += error[-1] / len(X)
+        activity += Y.mean(axis=0) / len(X)
+        active += np.count_nonzero(Y > 0) / (len(X) * hold)
+    return Response(Error(float(mean), float(last)), activity, float(active))
+
+
+def _rates(
+    network: Network, state: State, X: np.ndarray, hold: int, engine: str
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Each stimulus and the rates at each step of it, learning nothing."""
+    frozen = replace(network, schedule=Frozen(), rule=Hebbian())  # any rule: it is never applied
+    W, M, *rest = engines.prepare(network, state)
+    state = State(W, M, *(array.copy() for array in rest))  # a frozen network does not touch W and M
+    for x in X:
+        state, traces = engines.advance_in_place(frozen, state, x[None], hold, engine, trace=("y",))
+        yield x.astype(np.float64), traces["y"].astype(np.float64)
+
+
+def gini(activity: np.ndarray) -> float:
+    """Σ_i Σ_j |y_i − y_j| / (2 n Σ_i y_i) (App. E2): 0 when all are equal, towards 1 when few do all.
+
+    Activity that is zero everywhere is equal: 0.
+    """
+    y = np.sort(_non_negative("activity", activity))
+    n = len(y)
+    total = y.sum()
+    return float((2 * np.arange(1, n + 1) - n - 1) @ y / (n * total)) if total > 0 else 0.0
+
+
+def weight_similarity(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """cos(a_i, b_i) for each row i of two weight matrices (App. E3).
+
+    No epsilon is added, so a row that has decayed to 1e-30 still counts by its direction. A row
+    of zeros has none: its similarity is 0.
+    """
+    A, B = (np.asarray(z, np.float64) for z in (A, B))
+    if A.shape != B.shape or A.ndim != 2:
+        raise InputError(f"A has shape {A.shape} and B {B.shape}; both must be the same (n, m)")
+    A, B = _directions(A), _directions(B)
+    return np.einsum("ij,ij->i", A, B).clip(-1, 1)
+
+
+def count_fields(W: np.ndarray, stimulus: object) -> Fields:
+    """Receptive fields by template: which show a single factor (a bar), which a pair (a cross)?
+
+    single: cos(w_i, f) > 0.85 for the nearest factor f, and above the cosine with the nearest pair
+    mixed: cos(w_i, max(f, f')) > 0.85 for the nearest pair, and nearer than any factor
+    distinct: factors that are the nearest one of some single field
+    """
+    factors = _factors(stimulus, W)
+    a, b = np.triu_indices(len(factors), 1)
+    to_factor = _cosines(W, factors)
+    to_pair = _cosines(W, np.maximum(factors[a], factors[b]))
+    factor, pair = to_factor.max(axis=1), to_pair.max(axis=1, initial=-1.0)
+    single = (factor > MATCH) & (factor > pair)
+    mixed = (pair > MATCH) & (pair >= factor)
+    distinct = np.unique(to_factor[single].argmax(axis=1))
+    return Fields(int(single.sum()), int(mixed.sum()), int(len(single) - single.sum() - mixed.sum()), len(distinct))
+
+
+def factor_recovery(W: np.ndarray, stimulus: object) -> np.ndarray:
+    """cos(f, w_π(f)) for each factor f, where π gives each factor a neuron of its own.
+
+    π is the assignment of the largest total (Hungarian method); a factor left without a neuron,
+    when there are fewer neurons than factors, counts 0.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    factors = _factors(stimulus, W)
+    cosine = _cosines(factors, W)
+    recovered = np.zeros(len(factors))
+    factor, neuron = linear_sum_assignment(cosine, maximize=True)
+    recovered[factor] = cosine[factor, neuron]
+    return recovered
+
+
+def dead_units(activity: np.ndarray) -> int:
+    """Neurons whose mean activity is 0: |{i : ỹ_i = 0}|."""
+    return int(np.count_nonzero(_non_negative("activity", activity) == 0))
+
+
+def duplicate_units(W: np.ndarray, threshold: float = 0.95) -> int:
+    """Neurons whose field a neuron before them already has: |{i : max_{k<i} cos(w_i, w_k) > 0.95}|."""
+    cosine = np.tril(_cosines(W, W), -1)
+    return int(np.count_nonzero(cosine.max(axis=1, initial=0.0) > threshold))
+
+
+def hoyer(activity: np.ndarray) -> float:
+    """(√n − Σ|y_i| / √Σy_i²) / (√n − 1): 0 when all are equal, 1 when one does all (Hoyer 2004).
+
+    Activity that is zero everywhere is equal: 0.
+    """
+    y = _non_negative("activity", activity)
+    norm, root = np.linalg.norm(y), np.sqrt(len(y))
+    return float((root - y.sum() / norm) / (root - 1)) if norm > 0 and len(y) > 1 else 0.0
+
+
+def treves_rolls(activity: np.ndarray) -> float:
+    """1 − (Σy_i / n)² / (Σy_i² / n): 0 when all are equal, 1 − 1/n when one does all (Treves & Rolls 1991).
+
+    Activity that is zero everywhere is equal: 0.
+    """
+    y = _non_negative("activity", activity)
+    power = np.mean(y * y)
+    return float(1 - y.mean() ** 2 / power) if power > 0 else 0.0
+
+
+def error_matrix(
+    network: Network, states: Sequence[State], sets: Sequence[np.ndarray], hold: int = 150, engine: str = "cpu"
+) -> np.ndarray:
+    """E[p, s]: the error at the last step on set s, of the state after phase p."""
+    return np.array([[reconstruction_error(network, state, X, hold, engine).last for X in sets] for state in states])
+
+
+def forgetting(E: np.ndarray) -> float:
+    """mean over s < P of E[P, s] − min_{p<P} E[p, s]: how far the old sets' errors rose again by the last phase P."""
+    E = _phases_by_sets(E)
+    return float(np.mean(E[-1, :-1] - E[:-1, :-1].min(axis=0)))
+
+
+def backward_transfer(E: np.ndarray) -> float:
+    """mean over s < P of E[s, s] − E[P, s]: above 0 when what came later helped the sets before it."""
+    E = _phases_by_sets(E)
+    return float(np.mean(np.diag(E)[:-1] - E[-1, :-1]))
+
+
+def _phases_by_sets(E: np.ndarray) -> np.ndarray:
+    E = np.asarray(E, np.float64)
+    if E.ndim != 2 or E.shape[0] != E.shape[1] or len(E) < 2:
+        raise InputError(f"E has shape {E.shape}; it must be (phases, sets), as many of each and at least 2")
+    return E
+
+
+def _non_negative(name: str, values: np.ndarray) -> np.ndarray:
+    values = np.asarray(values, np.float64)
+    if values.ndim != 1 or not values.size:
+        raise InputError(f"{name} has shape {values.shape}; it must be one number a neuron")
+    if not values.min() >= 0 or not np.isfinite(values).all():
+        raise InputError(f"{name} holds {values[~(np.isfinite(values) & (values >= 0))][0]}; it must be finite and ≥ 0")
+    return values
+
+
+def _factors(stimulus: object, W: np.ndarray) -> np.ndarray:
+    if not hasattr(stimulus, "factors"):
+        from asynchebb import stimuli as sets
+
+        known = [name for name, cls in vars(sets).items() if hasattr(cls, "factors")]
+        raise InputError(f"stimulus is {stimulus!r}; it must be a set of known factors: {', '.join(known)}")
+    factors = stimulus.factors()
+    if np.ndim(W) != 2 or np.shape(W)[1] != factors.shape[1]:
+        raise InputError(f"W has shape {np.shape(W)}; {stimulus!r} needs (n, {factors.shape[1]})")
+    return factors
+
+
+def _directions(rows: np.ndarray) -> np.ndarray:
+    norm = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(norm > 0, norm, 1)
+
+
+def _cosines(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """cos(a, b) of each row of A with each of B; 0 where one of them is zero."""
+    return _directions(np.asarray(A, np.float64)) @ _directions(np.asarray(B, np.float64)).T

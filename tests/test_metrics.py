@@ -1,0 +1,117 @@
+"""Measures against oracles: double sums, loops, hand-made fields."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import asynchebb as ah
+from asynchebb import metrics
+
+activity = st.lists(st.floats(0, 100, allow_subnormal=False), min_size=2, max_size=30).map(np.array)
+
+
+@given(activity)
+def test_gini_is_the_papers_double_sum(y):
+    if y.sum() > 1e-6:
+        expected = np.abs(y[:, None] - y).sum() / (2 * len(y) * y.sum())
+        assert metrics.gini(y) == pytest.approx(expected, abs=1e-9)
+
+
+@given(activity)
+def test_sparseness_lies_between_equality_and_one_neuron_doing_all(y):
+    one = np.zeros(len(y))
+    one[0] = 3.0
+    for measure in (metrics.gini, metrics.hoyer, metrics.treves_rolls):
+        assert -1e-9 <= measure(y) <= measure(one) + 1e-9
+        assert measure(np.full(len(y), 2.0)) == pytest.approx(0, abs=1e-9)
+        assert measure(np.zeros(len(y))) == 0
+    assert metrics.hoyer(one) == pytest.approx(1)
+    assert metrics.gini(one) == pytest.approx(1 - 1 / len(y)) == metrics.treves_rolls(one)
+
+
+@pytest.mark.parametrize("model", [ah.asynchronous, ah.continuous, ah.discrete])
+def test_reconstruction_error_is_the_papers_sum_on_the_frozen_network(model, engine):
+    network = model(n=20, m=25)
+    state = network.init(np.random.default_rng(0), np.float64)
+    X = ah.Crossbars(5).sample(np.random.default_rng(1), 4)
+    W, M, u, y = state.W, state.M, state.u, state.y
+    errors = []
+    for x in X:  # activity carries over from one stimulus to the next
+        for _ in range(30):
+            u = u + 0.01 * (W @ x - M @ y)
+            y = np.maximum(u, 0)
+            z = W.T @ y
+            errors.append(1 - x @ z / (np.linalg.norm(x) * np.linalg.norm(z)) if y.any() else 1.0)
+    before = state.copy()
+    error = metrics.reconstruction_error(network, state, X, hold=30, engine=engine)
+    assert error.mean == pytest.approx(np.mean(errors), abs=1e-12)
+    assert error.last == pytest.approx(np.mean(errors[29::30]), abs=1e-12)
+    assert all(np.array_equal(a, b) for a, b in zip(state, before, strict=True))
+
+
+def test_a_silent_network_or_an_empty_image_has_error_1(engine):
+    network = ah.Network(n=5, m=9)
+    state = network.init(np.random.default_rng(0))
+    silent = state._replace(u=np.full(5, -1e6, np.float32), y=np.zeros(5, np.float32))
+    assert metrics.reconstruction_error(network, silent, np.ones((2, 9)), 5, engine) == (1, 1)
+    assert metrics.reconstruction_error(network, state, np.zeros((1, 9)), 5, engine) == (1, 1)
+
+
+def test_similarity_counts_a_rows_direction_however_small_it_has_become():
+    A = np.random.default_rng(0).random((4, 30)).astype(np.float32)
+    B = A.copy()
+    B[1] *= np.float32(1e-30)
+    B[2] = 0
+    B[3] = A[3][::-1]
+    similarity = metrics.weight_similarity(A, B)
+    assert similarity[:2] == pytest.approx([1, 1], abs=1e-6) and similarity[2] == 0 and 0 < similarity[3] < 1
+
+
+def test_fields_are_counted_by_template():
+    bars = ah.Crossbars(6)
+    factors = bars.factors()
+    rng = np.random.default_rng(0)
+    W = np.array(
+        [
+            factors[0],
+            3 * factors[0] + 0.05 * rng.random(36),
+            factors[7],
+            np.maximum(factors[0], factors[7]),
+            np.maximum(factors[3], factors[9]) * 1e-30,
+            rng.random(36),
+            np.zeros(36),
+        ]
+    )
+    assert metrics.count_fields(W, bars) == metrics.Fields(single=3, mixed=2, unstructured=2, distinct=2)
+    assert metrics.count_fields(factors, bars) == (12, 0, 0, 12)
+
+
+def test_each_factor_is_matched_with_a_neuron_of_its_own():
+    factors = ah.Squares(14).factors()
+    W = np.concatenate([factors[::-1], np.random.default_rng(0).random((9, 196))])
+    assert metrics.factor_recovery(W, ah.Squares(14)) == pytest.approx(np.ones(16))
+    twice = np.concatenate([factors[:1], factors[:1]])  # two neurons, one factor
+    recovered = metrics.factor_recovery(twice, ah.Squares(14))
+    assert recovered[0] == pytest.approx(1) and recovered[1:].sum() == pytest.approx(0)
+
+
+def test_dead_and_duplicate_units_are_counted():
+    assert metrics.dead_units(np.array([0, 0.1, 0, 2])) == 2
+    a, b = np.eye(2, 5)
+    assert metrics.duplicate_units(np.array([a, b, 2 * a, a + b, b, np.zeros(5), np.zeros(5)])) == 2
+
+
+def test_forgetting_and_transfer_read_the_matrix_of_phases_and_sets():
+    E = np.array([[0.1, 0.9, 0.8], [0.3, 0.2, 0.7], [0.6, 0.1, 0.2]])
+    assert metrics.forgetting(E) == pytest.approx(((0.6 - 0.1) + (0.1 - 0.2)) / 2)
+    assert metrics.backward_transfer(E) == pytest.approx(((0.1 - 0.6) + (0.2 - 0.1)) / 2)
+
+
+def test_the_matrix_of_errors_has_a_row_a_phase_and_a_column_a_set():
+    network = ah.Network(n=20, m=36)
+    states = [network.init(np.random.default_rng(seed)) for seed in range(2)]
+    sets = [stimulus.sample(np.random.default_rng(0), 3) for stimulus in (ah.Crossbars(6), ah.Squares(6))]
+    E = metrics.error_matrix(network, states, sets, hold=10)
+    assert E.shape == (2, 2)
+    assert E[1, 0] == metrics.reconstruction_error(network, states[1], sets[0], hold=10).last
