@@ -1,0 +1,258 @@
+"""A run is a value: a network, the phases it is trained in, the probes it is tested with, a seed.
+
+`simulate(run)` is a stream of snapshots; what is recorded, drawn or shown live reads that stream.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from numbers import Real
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from asynchebb import equations, metrics
+from asynchebb.checks import InputError, at_least, checked
+from asynchebb.engines import advance_in_place, traces
+from asynchebb.network import Network, State, float_type
+
+# Raised by a release whose results differ from the last one's, so that kept runs are run again.
+RESULTS_VERSION = 1
+
+# Stimuli are drawn this many at a time, each block from a generator of its own: what a network
+# sees depends neither on when it is looked at nor on where a run was broken off.
+BLOCK = 256
+
+
+@dataclass(frozen=True)
+@checked(samples=at_least(1), hold=at_least(1), snapshots=at_least(1))
+class Phase:
+    """`samples` stimuli, each held for `hold` Euler steps, with so many snapshots on the way."""
+
+    stimulus: Any
+    samples: int
+    hold: int = 500
+    snapshots: int = 10
+
+
+@dataclass(frozen=True)
+@checked(samples=at_least(1), hold=at_least(1))
+class Probe:
+    """A test at each snapshot: so many new stimuli, the network frozen (s = 60 and f = 150 in App. E)."""
+
+    stimulus: Any
+    samples: int = 60
+    hold: int = 150
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is to be computed, whole: two equal runs give the same bits."""
+
+    network: Network
+    phases: tuple[Phase, ...]
+    probes: tuple[Probe, ...] = ()  # none: one for each stimulus of the phases
+    trace: tuple[str, ...] = ("updates", "active")
+    seed: int = 0
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.network, Network):
+            raise InputError(f"network is {self.network!r}; it must be a Network")
+        settle = object.__setattr__  # the record is frozen, but its fields may be given as lists
+        settle(self, "phases", _several("phases", self.phases, Phase))
+        settle(self, "probes", _several("probes", self.probes, Probe))
+        if not self.phases:
+            raise InputError("phases is empty; a run needs at least one Phase")
+        shown: tuple[Phase | Probe, ...] = (*self.phases, *self.probes)
+        for part in shown:
+            if not hasattr(part.stimulus, "sample") or isinstance(part.stimulus, type):
+                raise InputError(f"stimulus is {part.stimulus!r}; it must be a value with sample(rng, count)")
+            if part.stimulus.m != self.network.m:
+                raise InputError(
+                    f"{part.stimulus!r} has {part.stimulus.m} pixels; the network's m is {self.network.m}, "
+                    f"it must be {part.stimulus.m}"
+                )
+        if not self.probes:
+            distinct = {describe(phase.stimulus): Probe(phase.stimulus) for phase in self.phases}
+            settle(self, "probes", tuple(distinct.values()))
+        traces.check(self.trace)
+        settle(self, "trace", tuple(self.trace))
+        at_least(0)("seed", self.seed)
+        settle(self, "dtype", float_type(self.dtype).name)
+
+    @property
+    def identity(self) -> str:
+        """Names the run: the same for the same run on any machine, another if anything in it changes."""
+        return hashlib.sha256(f"{RESULTS_VERSION} {describe(self)}".encode()).hexdigest()[:20]
+
+    @property
+    def steps(self) -> int:
+        return sum(phase.samples * phase.hold for phase in self.phases)
+
+    def stops(self) -> list[tuple[int, int, int]]:
+        """Where snapshots are taken: (phase, samples shown in it, step), the start of the run first."""
+        stops, step = [(0, 0, 0)], 0
+        for p, phase in enumerate(self.phases):
+            ends = np.unique(np.linspace(0, phase.samples, min(phase.snapshots, phase.samples) + 1).round())
+            stops += [(p, int(end), step + int(end) * phase.hold) for end in ends[1:]]
+            step += phase.samples * phase.hold
+        return stops
+
+
+def _several(name: str, given: Any, kind: type) -> tuple:
+    """A tuple of what may be given as one value, a list or a tuple."""
+    given = (given,) if isinstance(given, kind) else tuple(given)
+    for value in given:
+        if not isinstance(value, kind):
+            raise InputError(f"{name} holds {value!r}; it must hold {kind.__name__}(...) alone")
+    return given
+
+
+class Snapshot(NamedTuple):
+    """A run at one moment. `traces` hold what happened since the snapshot before."""
+
+    number: int
+    step: int
+    state: State
+    measures: dict[str, np.ndarray]  # one entry a probe
+    traces: dict[str, np.ndarray]  # "updates", "active": a mean for each sample; "y", "burst": for each neuron
+
+
+class Diverged(ArithmeticError):
+    """Weights or rates are no longer finite. `file` keeps the snapshots before that, if they were recorded."""
+
+    def __init__(self, run: Run, step: int, file: Path | None = None) -> None:
+        self.run, self.step, self.file = run, step, file
+        holds = ", ".join(str(phase.hold) for phase in run.phases)
+        kept = f"; what was good is kept in {file}" if file else ""
+        super().__init__(
+            f"the run diverged: weights or rates are no longer finite at step {step:,} "
+            f"({run.network}, hold {holds}, seed {run.seed}, {run.dtype}){kept}"
+        )
+
+    def __reduce__(self) -> tuple:
+        return Diverged, (self.run, self.step, self.file)
+
+
+def simulate(
+    run: Run,
+    engine: str = "cpu",
+    *,
+    after: Snapshot | None = None,
+    on_progress: Callable[[int], object] = lambda steps: None,
+) -> Iterator[Snapshot]:
+    """Snapshots of the run, from the untrained network to the end, or those that come `after` one.
+
+    `on_progress` is called with the number of Euler steps done, several times a second.
+    """
+    for snapshot in live(run, engine, after and after._replace(state=after.state.copy()), on_progress):
+        yield snapshot._replace(state=snapshot.state.copy())
+
+
+def live(run: Run, engine: str, after: Snapshot | None, on_progress: Callable[[int], object]) -> Iterator[Snapshot]:
+    """`simulate` for a reader who is done with a snapshot, and with `after`, before asking for the next.
+
+    The state in it goes on to change: a large M stands in memory once.
+    """
+    tests = [probe.stimulus.sample(_rng(run, 2, q), probe.samples) for q, probe in enumerate(run.probes)]
+    stops = run.stops()
+    if after is None:
+        first, state = 1, run.network.init(_rng(run, 0), run.dtype)
+        yield _snapshot(run, 0, 0, state, {}, tests, engine)
+    else:
+        first, state = after.number + 1, after.state
+    for number in range(first, len(stops)):
+        phase, end, step = stops[number]
+        start = stops[number - 1][1] if stops[number - 1][0] == phase else 0
+        hold = run.phases[phase].hold
+        kept: dict[str, list[np.ndarray]] = {name: [] for name in run.trace}
+        with np.errstate(over="ignore", invalid="ignore"):
+            for X, done in _stimuli(run, phase, start, end):
+                state, traced = advance_in_place(run.network, state, X, hold, engine, run.trace)
+                for name, values in traced.items():
+                    kept[name].append(values.reshape(len(X), hold, -1).mean(axis=1))
+                on_progress(step - (end - done) * hold)
+        traced = {name: _over_time(name, np.concatenate(values)) for name, values in kept.items()}
+        yield _snapshot(run, number, step, state, traced, tests, engine)
+
+
+def _stimuli(run: Run, phase: int, start: int, end: int) -> Iterator[tuple[np.ndarray, int]]:
+    """The phase's stimuli from start to end, in pieces that take about a tenth of a second to learn."""
+    piece, now = 1, time.perf_counter()
+    largest = max(1, 2**22 // (run.phases[phase].hold * run.network.n)) if {"y", "burst"} & set(run.trace) else BLOCK
+    block, X = -1, np.empty((0, run.network.m))
+    while start < end:
+        if block != start // BLOCK:
+            block = start // BLOCK
+            X = run.phases[phase].stimulus.sample(_rng(run, 1, phase, block), BLOCK)
+        stop = min(end, start + piece, (block + 1) * BLOCK)
+        yield X[start - block * BLOCK : stop - block * BLOCK], stop
+        before, now = now, time.perf_counter()
+        piece = min(largest, 2 * piece) if now - before < 0.1 else max(1, piece // 2)
+        start = stop
+
+
+def _rng(run: Run, *key: int) -> np.random.Generator:
+    """A generator for each use: 0 the weights, (1, phase, block) the stimuli, (2, probe) the tests."""
+    return np.random.default_rng(np.random.SeedSequence(run.seed, spawn_key=key))
+
+
+def _snapshot(
+    run: Run, number: int, step: int, state: State, traced: dict[str, np.ndarray], tests: list[np.ndarray], engine: str
+) -> Snapshot:
+    """Test the network with each probe; it has diverged if its weights, or its rates under test, are not finite."""
+    if not state.is_finite():
+        raise Diverged(run, step)
+    with np.errstate(over="ignore", invalid="ignore"):
+        responses = [
+            metrics.respond(run.network, state, X, probe.hold, engine)
+            for X, probe in zip(tests, run.probes, strict=True)
+        ]
+    if not all(np.isfinite(response.mean_activity).all() for response in responses):
+        raise Diverged(run, step)
+    measures = {
+        "error": np.array([response.error.mean for response in responses]),
+        "error_last": np.array([response.error.last for response in responses]),
+        "gini": np.array([metrics.gini(response.mean_activity) for response in responses]),
+        "active_neurons": np.array([response.active for response in responses]),
+        "mean_activity": np.array([response.mean_activity for response in responses]),
+    }
+    return Snapshot(number, step, state, measures, traced)
+
+
+def _over_time(name: str, values: np.ndarray) -> np.ndarray:
+    return values.mean(axis=0) if name in traces.PER_NEURON else values[:, 0]
+
+
+def describe(value: Any) -> str:
+    """A value as text, the same for the same value: class, fields, contents of arrays."""
+    return json.dumps(_plain(value), sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, Real):  # 100 and 100.0 are the same constant
+        number = float(value)
+        return int(number) if number.is_integer() else number
+    if isinstance(value, np.ndarray):
+        content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        return {"array": content, "shape": value.shape, "dtype": str(value.dtype)}
+    if hasattr(value, "digest"):
+        return {"class": type(value).__name__, "digest": value.digest}
+    if dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
+        cls: type = type(value)
+        # A class of the user's own is what its equations say, not only what it is called.
+        code = {} if cls.__module__.startswith("asynchebb.") else {"code": equations.fingerprint(cls)}
+        fields = {name: _plain(field) for name, field in equations.constants(value).items()}
+        return {"class": cls.__name__, **code, **fields}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    raise InputError(f"{value!r} has no fields to tell it by; make its class a frozen dataclass")

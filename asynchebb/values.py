@@ -1,0 +1,100 @@
+"""Values written as text and read back: `Foldiak(p=0.05)`, `my_rules.py:Bcm(eta=0.02)`.
+
+Only names of this package (or of the file named), literals and calls of those names are read;
+nothing else is evaluated.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib.util
+import inspect
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from asynchebb import dynamics, network, rules, schedules, stimuli, weights
+from asynchebb.checks import InputError
+
+# Where the variants of each kind stand: every list of them is read from these modules.
+MODULES: dict[str, ModuleType] = {
+    "rule": rules,
+    "schedule": schedules,
+    "dynamics": dynamics,
+    "stimulus": stimuli,
+    "weights": weights,
+}
+
+
+def variants(kind: str) -> dict[str, type]:
+    """The public classes of a kind's module, by name, in the order they are written."""
+    return _public_classes(MODULES[kind])
+
+
+def parse(kind: str, text: str) -> Any:
+    """The value that the text writes down; `kind` names the argument and the variants it may be."""
+    file, _, expression = text.rpartition(".py:")
+    names = _public_classes(_load(kind, file + ".py")) if file else variants(kind)
+    return _build(kind, _expression(kind, expression), names, text)
+
+
+def parse_network(text: str) -> network.Network:
+    """A network from its `repr`."""
+    names = {name: cls for kind in MODULES for name, cls in variants(kind).items()}
+    return _build("network", _expression("network", text), names | {"Network": network.Network}, text)
+
+
+def _expression(kind: str, text: str) -> ast.expr:
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        raise InputError(f"{kind} is {text!r}; it must be written like Name(field=value)") from None
+
+
+def _build(kind: str, node: ast.expr, names: dict[str, type], text: str) -> Any:
+    name = node.id if isinstance(node, ast.Name) else None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        name = node.func.id
+    if name is None:
+        try:
+            return ast.literal_eval(node)
+        except ValueError:
+            raise InputError(f"{kind} is {text!r}; it must be written like Name(field=value)") from None
+    if name not in names:
+        near = difflib.get_close_matches(name.lower(), [known.lower() for known in names], 1)
+        hint = next((f" (did you mean {known}?)" for known in names if [known.lower()] == near), "")
+        raise InputError(f"{kind} is {name!r}; it must be one of {', '.join(names)}{hint}")
+    cls = names[name]
+    arguments = [_build(kind, argument, names, text) for argument in getattr(node, "args", [])]
+    keywords = {k.arg: _build(kind, k.value, names, text) for k in getattr(node, "keywords", []) if k.arg}
+    try:
+        inspect.signature(cls).bind(*arguments, **keywords)
+    except TypeError as error:
+        fields = ", ".join(inspect.signature(cls).parameters) or "none"
+        raise InputError(f"{kind} is {text!r}: {error}; the fields of {name} are: {fields}") from None
+    return cls(*arguments, **keywords)
+
+
+def _public_classes(module: ModuleType) -> dict[str, type]:
+    return {
+        name: cls
+        for name, cls in vars(module).items()
+        if inspect.isclass(cls) and cls.__module__ == module.__name__ and not name.startswith("_")
+    }
+
+
+def _load(kind: str, path: str) -> ModuleType:
+    """The user's own file as a module."""
+    name = "user_" + re.sub(r"\W", "_", Path(path).stem)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if not Path(path).is_file() or spec is None or spec.loader is None:
+        raise InputError(f"{kind} names the file {path!r}; there is no such Python file")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InputError(f"{kind} names the file {path!r}, which fails: {error!r}") from error
+    return module

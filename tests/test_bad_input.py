@@ -1,0 +1,90 @@
+"""Bad input to the library: one sentence that names the argument, the value and what is accepted."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import asynchebb as ah
+
+NETWORK = ah.Network(n=5, m=4)
+STATE = NETWORK.init(np.random.default_rng(0))
+X = np.full((3, 4), 0.5)
+
+
+def with_value(value):
+    bad = X.copy()
+    bad[1, 2] = value
+    return bad
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: ah.advance(NETWORK, STATE, with_value(np.nan), 1), r"X holds nan; .* finite and in \[0, 1\]"),
+        (lambda: ah.advance(NETWORK, STATE, with_value(np.inf), 1), "X holds inf"),
+        (lambda: ah.advance(NETWORK, STATE, with_value(-0.1), 1), "X holds -0.1"),
+        (lambda: ah.advance(NETWORK, STATE, with_value(1.5), 1), "X holds 1.5"),
+        (lambda: ah.advance(NETWORK, STATE, X[:, :3], 1), r"X has shape \(3, 3\); it must be \(samples, 4\)"),
+        (lambda: ah.advance(NETWORK, STATE, X[0], 1), r"X has shape \(4,\)"),
+        (lambda: ah.advance(NETWORK, STATE, X.astype(complex), 1), "X has dtype complex128"),
+        (lambda: ah.advance(NETWORK, STATE, X.astype(object), 1), "X has dtype object"),
+        (lambda: ah.advance(NETWORK, STATE, X, 0), "hold is 0; it must be a whole number of at least 1"),
+        (lambda: ah.advance(NETWORK, STATE, X, 2.5), "hold is 2.5"),
+        (lambda: ah.advance(NETWORK, STATE, X, 1, engine="gpux"), "engine is 'gpux'; the engines are"),
+        (lambda: ah.advance(NETWORK, STATE, X, 1, trace=("spikes",)), "trace names 'spikes'; the traces are"),
+        (lambda: ah.advance(NETWORK, STATE, X, 1, trace="y"), "trace is the text 'y'; it must be a tuple"),
+        (lambda: ah.advance(NETWORK, STATE._replace(u=STATE.u[:3]), X, 1), r"state.u has shape \(3,\)"),
+        (lambda: ah.advance(ah.Network(n=6, m=4), STATE, X, 1), r"state.W has shape \(5, 4\)"),
+        (lambda: ah.advance(NETWORK, STATE._replace(W=STATE.W.astype(np.float16)), X, 1), "dtype is dtype"),
+        (lambda: ah.Network(n=0), "n is 0; it must be a whole number of at least 1"),
+        (lambda: ah.Network(m=-1), "m is -1"),
+        (lambda: ah.Network(n=2.0), "n is 2.0"),
+        (lambda: ah.Network(rule=ah.Hebbian), r"rule is the class Hebbian; it must be a value: Hebbian\(...\)"),
+        (lambda: ah.Network(rule=ah.Frozen()), r"rule is Frozen\(\); it must have a method leak_w\(self, y_i\)"),
+        (lambda: ah.Network(schedule="Discrete"), "schedule is 'Discrete'; it must have a method gate"),
+        (lambda: ah.Network(weights=None), "weights is None; it must be a value with a method draw"),
+        (lambda: NETWORK.init(np.random.default_rng(0), "float16"), "dtype is 'float16'; it must be float32 or"),
+        (lambda: ah.Hebbian(eta=0), "Hebbian.eta is 0; it must be a number above 0"),
+        (lambda: ah.Oja(eta=float("nan")), "Oja.eta is nan; it must be a finite number"),
+        (lambda: ah.Pehlevan(a0=-1), "Pehlevan.a0 is -1"),
+        (lambda: ah.Potential(dt=-0.01), "Potential.dt is -0.01"),
+        (lambda: ah.Asynchronous(r_b=-1), "Asynchronous.r_b is -1; it must be a number of at least 0"),
+        (lambda: ah.Asynchronous(r_r=-1), "Asynchronous.r_r is -1"),
+        (lambda: ah.Bars(6, probability=1.5), "Bars.probability is 1.5; it must be a number from 0 to 1"),
+        (lambda: ah.Squares(5), "Squares.p is 5; it must be a whole number of at least 6"),
+        (lambda: ah.Gaussian(rectified="yes"), "Gaussian.rectified is 'yes'; it must be True or False"),
+        (lambda: ah.FromArray(X * 3), "FromArray.data holds 1.5"),
+        (lambda: ah.FromArray(X[0]), r"FromArray.data has shape \(4,\)"),
+        (lambda: ah.Patches(400).sample(np.random.default_rng(0), 1), "Patches.p is 400; the smallest photograph"),
+        (lambda: ah.Phase(ah.Crossbars(6), samples=0), "Phase.samples is 0"),
+        (lambda: ah.Phase(ah.Crossbars(6), 5, hold=0), "Phase.hold is 0"),
+        (lambda: ah.Run(NETWORK, ()), "phases is empty"),
+        (lambda: ah.Run(NETWORK, ah.Phase(ah.Crossbars(6), 5)), "36 pixels; the network's m is 4, it must be 36"),
+        (lambda: ah.Run(NETWORK, (ah.Crossbars(6),)), r"phases holds Crossbars\(p=6\); it must hold Phase"),
+        (lambda: ah.Run(NETWORK, ah.Phase(ah.FromArray(X), 5), seed=-1), "seed is -1"),
+        (lambda: ah.Run(NETWORK, ah.Phase(ah.FromArray(X), 5), trace=("W",)), "trace names 'W'"),
+        (lambda: ah.Run(NETWORK, ah.Phase("Crossbars", 5)), "stimulus is 'Crossbars'; it must be a value with sample"),
+        (lambda: ah.metrics.gini(np.array([-1.0])), "activity holds -1.0; it must be finite"),
+        (lambda: ah.metrics.weight_similarity(X, X.T), "both must be the same"),
+        (lambda: ah.metrics.count_fields(X, ah.Digits(2)), "must be a set of known factors: Crossbars, Bars"),
+        (lambda: ah.metrics.count_fields(X, ah.Crossbars(6)), r"W has shape \(3, 4\); .* needs \(n, 36\)"),
+        (lambda: ah.metrics.forgetting(np.ones((1, 1))), r"E has shape \(1, 1\)"),
+        (lambda: ah.metrics.reconstruction_error(NETWORK, STATE, X[:0]), "X holds no stimulus"),
+        (lambda: ah.open_run("nowhere.nc"), "path is 'nowhere.nc'; there is no such file"),
+        (lambda: ah.record(None, "x"), "run is None; it must be a Run"),
+    ],
+)
+def test_it_is_refused_in_a_sentence(call, said):
+    with pytest.raises(ah.InputError, match=said) as refused:
+        call()
+    assert "\n" not in str(refused.value)
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(tmp_path, monkeypatch):
+    monkeypatch.setattr("asynchebb.recording.live", lambda *a, **k: pytest.fail("it ran"))
+    (tmp_path / "file").write_text("")
+    run = ah.Run(NETWORK, ah.Phase(ah.FromArray(X), 5))
+    for path in (tmp_path / "file" / "runs", Path("/proc/nowhere")):
+        with pytest.raises(ah.InputError, match="must be a folder that can be written"):
+            ah.record(run, path)
