@@ -1,0 +1,1 @@
+"""The paper's experiments: each a module that says what to run, what to measure and what to draw."""

@@ -1,0 +1,75 @@
+"""The asynchronous, the continuous and the discrete model on crossed bars, from one start (Fig. 1D–I)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from asynchebb import figures, metrics
+from asynchebb.network import MODELS
+from asynchebb.recording import record, summary
+from asynchebb.simulate import Phase, Probe, Run
+from asynchebb.stimuli import Crossbars
+
+if TYPE_CHECKING:
+    import xarray
+
+
+class Scale(NamedTuple):
+    p: int
+    n: int
+    samples: int
+    hold: int
+
+
+SCALES = {
+    "smoke": Scale(p=6, n=60, samples=60, hold=100),
+    "small": Scale(p=14, n=500, samples=2_000, hold=500),
+}
+
+# What the paper tests with (s = 60, f = 150), and a whole presentation, in which rates settle.
+PAPER, SETTLED = 0, 1
+
+
+def runs(scale: str) -> dict[str, Run]:
+    p, n, samples, hold = SCALES[scale]
+    bars = Crossbars(p)
+    probes = (Probe(bars, 60, 150), Probe(bars, 60, 500))
+    return {
+        name: Run(model(n, bars.m), (Phase(bars, samples, hold, snapshots=20),), probes, ("updates", "active", "y"))
+        for name, model in MODELS.items()
+    }
+
+
+def measure(dataset: xarray.Dataset) -> dict[str, float]:
+    """The end of the run, settled; beside it the error as the paper takes it, and activity while learning goes on."""
+    paper = dataset.isel(snapshot=-1, probe=PAPER)
+    samples_of_last_snapshot = len(dataset.trace_active) // (len(dataset.step) - 1)
+    return {
+        **summary(dataset.isel(probe=[SETTLED])),
+        "Gini while learning": metrics.gini(dataset.trace_y[-1].values),
+        "active neurons a step while learning": float(dataset.trace_active[-samples_of_last_snapshot:].mean()),
+        f"error, mean of {int(paper.hold)} steps": float(paper.error),
+        f"error at step {int(paper.hold)}": float(paper.error_last),
+    }
+
+
+def reproduce(
+    scale: str, folder: Path, started: Callable[[str, Run], Callable[[int], object]]
+) -> dict[str, dict[str, Any]]:
+    """Run what has not been run, draw it, and give the measures of each model."""
+    datasets, table = {}, {}
+    for name, run in runs(scale).items():
+        datasets[name] = record(run, folder / "runs", on_progress=started(name, run))
+        table[name] = measure(datasets[name])
+    captions = {
+        name: f"{row['fields of a single factor']} bars, {row['fields of a pair of factors']} crosses\n"
+        f"Gini {row['Gini']:.2f}, error {row['reconstruction error, last step']:.2f}"
+        for name, row in table.items()
+    }
+    figures.save(figures.models(datasets, captions), folder / "mosaics.png")
+    figures.save(figures.learning_curves(datasets), folder / "learning.png")
+    (folder / "measures.json").write_text(json.dumps(table, indent=2) + "\n")
+    return table
