@@ -47,7 +47,7 @@ def at_least(least: int) -> Callable[[str, object], None]:
 
 
 def true_or_false(name: str, value: object) -> None:
-    if not isinstance(value, bool):
+    if not isinstance(value, bool | np.bool):
         raise InputError(f"{name} is {value!r}; it must be True or False")
 
 
@@ -57,7 +57,10 @@ def checked(**checks: Callable[[str, object], None]) -> Callable[[type[T]], type
     def decorate(cls: type[T]) -> type[T]:
         def __post_init__(self: T) -> None:
             for field, check in checks.items():
-                check(f"{cls.__name__}.{field}", getattr(self, field))
+                value = getattr(self, field)
+                check(f"{cls.__name__}.{field}", value)
+                if isinstance(value, np.generic):  # as Python's own number it prints, and rounds, like the others
+                    object.__setattr__(self, field, value.item())
 
         cls.__post_init__ = __post_init__  # type: ignore[attr-defined]
         return cls
@@ -67,7 +70,10 @@ def checked(**checks: Callable[[str, object], None]) -> Callable[[type[T]], type
 
 def stimuli(name: str, X: object, m: int | None = None) -> np.ndarray:
     """X as a 2-D float array of stimuli in [0, 1], m pixels each."""
-    X = np.asarray(X)
+    try:
+        X = np.asarray(X)
+    except ValueError:
+        raise InputError(f"{name} has rows of different lengths; it must be (samples, {m or 'm'})") from None
     if X.dtype.kind not in "fiub":
         raise InputError(f"{name} has dtype {X.dtype}; it must hold real numbers in [0, 1]")
     pixels = "m" if m is None else m

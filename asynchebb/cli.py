@@ -17,8 +17,18 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Asynchronous Hebbian/anti-Hebbian networks (Aguiar & Hennig 2024).",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback(invoke_without_command=True)
+def asynchebb(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+    """Asynchronous Hebbian/anti-Hebbian networks (Aguiar & Hennig 2024)."""
+    if version:
+        from asynchebb import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
 
 
 @app.command()
@@ -52,16 +62,19 @@ def run(
     from asynchebb.checks import InputError
     from asynchebb.network import MODELS
     from asynchebb.recording import file_of, record, summary
-    from asynchebb.simulate import Phase, Run
+    from asynchebb.simulate import Phase, Run, check_stimulus
 
     if model not in MODELS:
         raise InputError(f"model is {model!r}; it must be one of {', '.join(MODELS)}")
     given = {"rule": rule, "schedule": schedule, "dynamics": dynamics, "weights": weights}
     changes = {kind: values.parse(kind, text) for kind, text in given.items() if text is not None}
     shown = values.parse("stimulus", stimulus)
+    check_stimulus(shown)
     what = Run(MODELS[model](n, shown.m, **changes), (Phase(shown, samples, hold, snapshots),), seed=seed, dtype=dtype)
     with progress() as started:
         dataset = record(what, out, engine, on_progress=started(str(model), what))
+    if dataset.attrs["engine"] != engine:
+        typer.echo(f"this run was finished before, on the {dataset.attrs['engine']} engine")
     picture = file_of(what, out).with_suffix(".png")
     figures.save(figures.run(dataset), picture)
     print_table(str(dataset.attrs["title"]), summary(dataset))
@@ -139,8 +152,14 @@ def progress() -> Iterator[Callable[[str, Run], Callable[[int], object]]]:
     with bars.Progress(*columns) as shown:
 
         def started(name: str, run: Run) -> Callable[[int], object]:
-            task = shown.add_task(name, total=run.steps)
-            return lambda steps: shown.update(task, completed=steps)
+            tasks: list[bars.TaskID] = []
+
+            def done(steps: int) -> None:
+                if not tasks:  # not before the run has begun: it may yet be refused
+                    tasks.append(shown.add_task(name, total=run.steps, completed=steps))
+                shown.update(tasks[0], completed=steps)
+
+            return done
 
         yield started
 
@@ -150,7 +169,7 @@ def print_table(title: str, rows: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    columns = rows if all(isinstance(row, dict) for row in rows.values()) else {"": rows}
+    columns = rows if all(isinstance(row, dict) for row in rows.values()) else {"value": rows}
     table = Table(title=title, title_justify="left")
     table.add_column("measure")
     for name in columns:
@@ -173,17 +192,25 @@ def _indented(documented: Any) -> str:
 def main() -> None:
     """Run the command line; what the user got wrong is said in a sentence, without a traceback."""
     from asynchebb.checks import InputError
+    from asynchebb.simulate import Diverged
 
+    usage_error: Any = typer.BadParameter.__base__  # an unknown option, a word where a number belongs
     try:
-        app()
+        code = app(standalone_mode=False)
+    except usage_error as error:
+        code = _said(error.format_message(), 2)
     except InputError as error:
-        sys.exit(_said(str(error), 2))
-    except ArithmeticError as error:  # a run that diverged
-        sys.exit(_said(str(error), 1))
-    except KeyboardInterrupt:
-        sys.exit(_said("interrupted; the same command goes on from the last snapshot", 130))
+        code = _said(str(error), 2)
+    except MemoryError as error:
+        code = _said(f"n or m is too large for this machine's memory ({error})", 2)
+    except Diverged as error:
+        code = _said(str(error), 1)
+    if code == 130:  # Ctrl-C, as Typer passes it on
+        _said("interrupted; the same command goes on from the last snapshot", code)
+    sys.exit(code)
 
 
 def _said(sentence: str, code: int) -> int:
-    print(f"asynchebb: {sentence}", file=sys.stderr)
+    if sentence:  # help that was shown for want of a command needs no more words
+        print(f"asynchebb: {sentence}", file=sys.stderr)
     return code

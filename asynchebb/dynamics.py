@@ -1,8 +1,8 @@
 """Dynamics: how the drive Σ_j w_ij x_j − Σ_j m_ij y_j moves a neuron's state u_i and rate y_i.
 
-Dynamics may be `additive`: several steps of a neuron that is silent at each of them are one step
-with the summed drive, and a larger drive never gives a smaller u_i or y_i. A fast engine need not
-follow such a neuron step by step.
+Dynamics may be `additive`: for a neuron at rest, whose u_i stays as it is without drive, several
+steps at which it is silent are one step with the summed drive, and a larger drive never gives a
+smaller u_i or y_i. A fast engine need not follow such a neuron step by step.
 """
 
 from __future__ import annotations

@@ -15,15 +15,16 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from functools import cache
+from numbers import Real
 from typing import Any
 
 from asynchebb.checks import InputError
 
-# What each kind of record must have, as its callers use it.
-METHODS: dict[str, dict[str, tuple[str, ...]]] = {
-    "dynamics": {"step": ("u_i", "drive_i")},
-    "rule": {"leak_w": ("y_i",), "leak_m": ("y_i",), "rate": ("y_i", "a_i")},
-    "schedule": {"gate": ("y_i", "c_i", "k", "hold")},
+# What each kind of record must have, as its callers use it: arguments, and how many values come back.
+METHODS: dict[str, dict[str, tuple[tuple[str, ...], int]]] = {
+    "dynamics": {"step": (("u_i", "drive_i"), 2)},
+    "rule": {"leak_w": (("y_i",), 1), "leak_m": (("y_i",), 1), "rate": (("y_i", "a_i"), 2)},
+    "schedule": {"gate": (("y_i", "c_i", "k", "hold"), 2)},
 }
 FUNCTIONS = ("exp", "log", "sqrt", "tanh", "abs", "minimum", "maximum")  # of NumPy
 
@@ -34,8 +35,9 @@ _ALLOWED = (
     *(ast.Compare, ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.Eq, ast.NotEq),
 )
 _SUBSET = (
-    "an equation is straight-line arithmetic: assignments and one return, + - * / **, comparisons, & and |, "
-    f"self.field, and np.{', np.'.join(FUNCTIONS)}"
+    "an equation is straight-line arithmetic on its arguments and fields: assignments and one return, "
+    "+ - * / **, comparisons of two, & and |, self.field, "
+    f"and np.{', np.'.join(FUNCTIONS)}"
 )
 
 
@@ -54,43 +56,101 @@ def check(kind: str, record: object) -> None:
     """Refuse a record that no engine could run, and say why."""
     if isinstance(record, type):
         raise InputError(f"{kind} is the class {record.__name__}; it must be a value: {record.__name__}(...)")
-    for method, arguments in METHODS[kind].items():
+    for method, (arguments, results) in METHODS[kind].items():
         function = getattr(type(record), method, None)
         wanted = f"{method}(self, {', '.join(arguments)})"
         if function is None:
             raise InputError(f"{kind} is {record!r}; it must have a method {wanted}")
         if len(inspect.signature(function).parameters) != 1 + len(arguments):
             raise InputError(f"{kind} is {record!r}; its method {method} must be {wanted}")
-        check_arithmetic(function)
+        check_arithmetic(function, field_names(type(record)))
+        if (tree := _tree(function)) and results != _results(tree):
+            raise InputError(f"{kind} is {record!r}; its method {wanted} must end by returning {results} value(s)")
     for name, value in constants(record).items():
-        if isinstance(value, str) or not isinstance(value, int | float):
+        if not isinstance(value, Real):
             raise InputError(f"{kind} is {record!r}; its field {name} must be a number")
 
 
 @cache
-def check_arithmetic(function: Callable) -> None:
-    """Refuse an equation that steps outside the arithmetic every engine understands."""
+def check_arithmetic(function: Callable, fields: tuple[str, ...]) -> None:
+    """Refuse an equation that steps outside the arithmetic every engine understands.
+
+    Numbers from outside are refused too: an engine that keeps compiled code could not see them change.
+    """
     tree = _tree(function)
-    if tree is None:  # typed at a bare prompt: the engines will say what they cannot run
+    if tree is None:  # typed at a bare prompt: only the names it uses are known
+        code = function.__code__
+        outside = {*code.co_names, *code.co_freevars} - {"np", *FUNCTIONS, *fields}
+        if outside:
+            raise InputError(f"{function.__qualname__} uses `{min(outside)}`; {_SUBSET}")
         return
+    known = {argument.arg for argument in tree.args.args}
+    known |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    truths = {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and _is_truth(node.value, set())
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in {f"np.{name}" for name in FUNCTIONS}:
-            continue
-        if not isinstance(node, _ALLOWED):
+        if not _is_arithmetic(node, known, truths, fields):
             what = ast.unparse(node).splitlines()[0] if hasattr(node, "lineno") else type(node).__name__
             raise InputError(f"{function.__qualname__} uses `{what}`; {_SUBSET}")
 
 
+def _is_arithmetic(node: ast.AST, known: set[str], truths: set[str], fields: tuple[str, ...]) -> bool:
+    match node:
+        case ast.Call():
+            return not node.keywords and ast.unparse(node.func) in {f"np.{name}" for name in FUNCTIONS}
+        case ast.Attribute(value=ast.Name(id="self")):
+            return node.attr in fields
+        case ast.Attribute():
+            return ast.unparse(node) in {f"np.{name}" for name in FUNCTIONS}
+        case ast.Name():
+            return node.id in known or node.id == "np"
+        case ast.Compare():
+            return len(node.ops) == 1
+        case ast.BinOp(op=ast.Add() | ast.Sub()):  # of truths: to NumPy "or" and an error, to a compiler a number
+            return not (_is_truth(node.left, truths) and _is_truth(node.right, truths))
+    return isinstance(node, _ALLOWED)
+
+
+def _results(tree: ast.FunctionDef) -> int:
+    """How many values the last statement returns."""
+    last = tree.body[-1]
+    if not isinstance(last, ast.Return) or last.value is None:
+        return 0
+    return len(last.value.elts) if isinstance(last.value, ast.Tuple) else 1
+
+
+def _is_truth(node: ast.AST, truths: set[str]) -> bool:
+    match node:
+        case ast.Compare():
+            return True
+        case ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
+            return True
+        case ast.Name():
+            return node.id in truths
+    return False
+
+
 @cache
 def fingerprint(cls: type) -> str:
-    """A digest of what a record's class computes, so that an edited equation is a new one."""
+    """A digest of all that a record's class says, inherited or its own: an edited equation is a new one."""
     digest = hashlib.sha256(repr((cls.__name__, field_names(cls))).encode())
-    for name, function in sorted(vars(cls).items()):
-        if inspect.isfunction(function) and not name.startswith("_"):
-            tree = _tree(function)
-            code = function.__code__
+    for name in dir(cls):
+        member = inspect.getattr_static(cls, name)
+        if name.startswith("_") or name in field_names(cls):
+            continue
+        if isinstance(member, property):
+            member = member.fget
+        if inspect.isfunction(member):
+            tree, code = _tree(member), member.__code__
             text = ast.unparse(tree) if tree else repr((code.co_code, code.co_consts, code.co_names))
-            digest.update(text.encode())
+        else:
+            text = repr(member) if isinstance(member, Real) else ""
+        digest.update(f"{name}: {text}\n".encode())
     return digest.hexdigest()[:16]
 
 
@@ -102,6 +162,7 @@ def _tree(function: Callable) -> ast.FunctionDef | None:
         return None
     if not isinstance(tree, ast.FunctionDef):
         return None
+    tree.decorator_list = []
     if ast.get_docstring(tree) is not None:
         tree.body = tree.body[1:]
     return tree

@@ -10,6 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from asynchebb.checks import InputError
+
 if TYPE_CHECKING:
     import xarray
 
@@ -20,7 +22,12 @@ styled = matplotlib.rc_context({"font.size": 8, "axes.spines.top": False, "axes.
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    figure.savefig(path, dpi=160)
+    try:
+        figure.savefig(path, dpi=160)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"out is {str(path)!r}; it must be a picture that can be written, .png or .pdf ({error})"
+        ) from None
 
 
 def mosaic(axes: Axes, W: np.ndarray, shape: tuple[int, ...], activity: np.ndarray, most: int = 100) -> None:
@@ -80,20 +87,21 @@ def models(datasets: dict[str, xarray.Dataset], captions: dict[str, str]) -> Fig
 
 @styled
 def learning_curves(datasets: dict[str, xarray.Dataset]) -> Figure:
-    """Error over training, activity by rank and Gini of the models, each in its colour."""
+    """Error over training as the first probe takes it; activity by rank and Gini as the last one does."""
     figure = Figure(figsize=(9.6, 2.8), layout="constrained")
     error, activity, gini = figure.subplots(1, 3, width_ratios=(1.4, 1.4, 0.7))
     for model, dataset in datasets.items():
         colour = COLOURS[model]
         error.plot(dataset.step, dataset.error[:, 0], color=colour, label=model)
-        level = np.sort(dataset.mean_activity[-1, 0].values)[::-1]
+        level = np.sort(dataset.mean_activity[-1, -1].values)[::-1]
         activity.plot(level / level.max(), color=colour)
-        gini.bar(model, float(dataset.gini[-1, 0]), color=colour)
-    error.set(xlabel="Euler step", ylabel="reconstruction error", ylim=(0, None))
+        gini.bar(model, float(dataset.gini[-1, -1]), color=colour)
+    first, last = int(dataset.hold[0]), int(dataset.hold[-1])
+    error.set(xlabel="Euler step", ylabel=f"reconstruction error,\nmean over {first} steps", ylim=(0, None))
     error.ticklabel_format(axis="x", scilimits=(-3, 4))
     error.legend(frameon=False)
-    activity.set(xlabel="neuron, by rank", ylabel="mean rate (largest = 1)")
-    gini.set(ylabel="Gini of the mean rates", ylim=(0, 1))
+    activity.set(xlabel="neuron, by rank", ylabel=f"mean rate over {last} steps\n(largest = 1)")
+    gini.set(ylabel=f"Gini of the mean rates\nover {last} steps", ylim=(0, 1))
     gini.tick_params(axis="x", rotation=30)
     return figure
 

@@ -34,6 +34,13 @@ class Fields(NamedTuple):
     distinct: int
 
 
+class Similarity(NamedTuple):
+    """A mean over all neurons, and over the active ones alone."""
+
+    all: float
+    active: float
+
+
 class Response(NamedTuple):
     """What one test of a frozen network gives: the measures that need its activity."""
 
@@ -111,6 +118,18 @@ def weight_similarity(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return np.einsum("ij,ij->i", A, B).clip(-1, 1)
 
 
+def mean_similarity(A: np.ndarray, B: np.ndarray, activity: np.ndarray) -> Similarity:
+    """Σ_i cos(a_i, b_i) / n over all neurons, and the same over those with ỹ_i > 0.
+
+    A neuron that is silent in a discrete Hebbian network keeps the direction it started with, so
+    that silent neurons say little of what was learned. Without an active neuron the second is NaN.
+    """
+    similarity, active = weight_similarity(A, B), _non_negative("activity", activity) > 0
+    if len(active) != len(similarity):
+        raise InputError(f"activity has {len(active)} neurons and A {len(similarity)}; they must be the same")
+    return Similarity(float(similarity.mean()), float(similarity[active].mean()) if active.any() else float("nan"))
+
+
 def count_fields(W: np.ndarray, stimulus: object) -> Fields:
     """Receptive fields by template: which show a single factor (a bar), which a pair (a cross)?
 
@@ -124,7 +143,7 @@ def count_fields(W: np.ndarray, stimulus: object) -> Fields:
     to_pair = _cosines(W, np.maximum(factors[a], factors[b]))
     factor, pair = to_factor.max(axis=1), to_pair.max(axis=1, initial=-1.0)
     single = (factor > MATCH) & (factor > pair)
-    mixed = (pair > MATCH) & (pair >= factor)
+    mixed = (pair > MATCH) & (pair > factor)
     distinct = np.unique(to_factor[single].argmax(axis=1))
     return Fields(int(single.sum()), int(mixed.sum()), int(len(single) - single.sum() - mixed.sum()), len(distinct))
 
@@ -152,8 +171,12 @@ def dead_units(activity: np.ndarray) -> int:
 
 def duplicate_units(W: np.ndarray, threshold: float = 0.95) -> int:
     """Neurons whose field a neuron before them already has: |{i : max_{k<i} cos(w_i, w_k) > 0.95}|."""
-    cosine = np.tril(_cosines(W, W), -1)
-    return int(np.count_nonzero(cosine.max(axis=1, initial=0.0) > threshold))
+    rows = _directions(np.asarray(W, np.float64))
+    count = 0
+    for i in range(0, len(rows), 256):  # a block at a time: all pairs of a large network would outweigh it
+        cosine = np.tril(rows[i : i + 256] @ rows[: i + 256].T, i - 1)
+        count += int(np.count_nonzero(cosine.max(axis=1, initial=0.0) > threshold))
+    return count
 
 
 def hoyer(activity: np.ndarray) -> float:

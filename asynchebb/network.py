@@ -53,8 +53,9 @@ class Network:
     weights: Any = field(default_factory=Exponential)
 
     def __post_init__(self) -> None:
-        at_least(1)("n", self.n)
-        at_least(1)("m", self.m)
+        for name in ("n", "m"):
+            at_least(1)(name, getattr(self, name))
+            object.__setattr__(self, name, int(getattr(self, name)))
         for kind in equations.METHODS:
             equations.check(kind, getattr(self, kind))
         if not hasattr(self.weights, "draw") or isinstance(self.weights, type):
@@ -63,6 +64,8 @@ class Network:
     def init(self, rng: np.random.Generator, dtype: Any = np.float32) -> State:
         """Draw W, M and u; y is what the dynamics make of u at no drive."""
         dtype = float_type(dtype)
+        if not isinstance(rng, np.random.Generator):
+            raise InputError(f"rng is {rng!r}; it must be a generator: np.random.default_rng(seed)")
         W = self._draw(rng, np.empty((self.n, self.m), dtype))
         M = self._draw(rng, np.empty((self.n, self.n), dtype, order="F"))
         u, y = self.dynamics.step(rng.standard_normal(self.n).astype(dtype), np.zeros(self.n, dtype))

@@ -6,16 +6,16 @@ killed goes on from its last part. When the run is done its parts are put togeth
 
 from __future__ import annotations
 
+import itertools
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
@@ -64,31 +64,38 @@ def record(
     """Run it, unless that has been done, and keep it as `path`, or in the folder `path` by its identity.
 
     A run that was broken off, by whatever, goes on from its last snapshot and ends in the same bits.
+    Engines agree, so a run that another engine has finished is finished; its file says which it was.
     """
     if not isinstance(run, Run):
         raise InputError(f"run is {run!r}; it must be a Run")
     engines.module(engine)
     file = file_of(run, path)
-    if file.exists():
-        return _finished(run, file)
     parts = file.with_suffix(".parts")
-    _make_writable(parts)
-    done, diverged = _run(run, engine, parts, on_progress)
-    _assemble(run, engine, file, [_part(run, parts, number) for number in range(done + 1)], diverged)
-    shutil.rmtree(parts, ignore_errors=True)
-    if diverged is not None:
-        raise Diverged(run, diverged, file)
-    return open_run(file)
+    if not file.exists():
+        _make_writable(parts)
+        try:
+            done, diverged = _run(run, engine, parts, on_progress)
+            _assemble(run, engine, file, [_part(run, engine, parts, k) for k in range(done + 1)], diverged)
+        except FileNotFoundError:
+            if not file.exists():  # else another process has finished the same run, and cleared its parts away
+                raise
+    dataset = _finished(run, file)
+    on_progress(run.steps)
+    for part in parts.glob(f"*{run.identity}*"):
+        part.unlink(missing_ok=True)
+    with suppress(OSError):  # there is none, or it holds what is not ours
+        parts.rmdir()
+    return dataset
 
 
 def _run(run: Run, engine: str, parts: Path, on_progress: Callable[[int], object]) -> tuple[int, int | None]:
     """Keep each snapshot that is not there yet; the last one's number, and the step at which the run diverged if so."""
-    last = _last_part(run, parts)
+    last = _last_part(run, engine, parts)
     done = last.number if last else -1
     on_progress(last.step if last else 0)
     try:
         for snapshot in live(run, engine, last, on_progress):
-            _write_part(_part(run, parts, snapshot.number), snapshot)
+            _write_part(_part(run, engine, parts, snapshot.number), snapshot)
             done = snapshot.number
     except Diverged as failure:
         if done < 0:  # at the very start: there is nothing to keep
@@ -102,7 +109,8 @@ def open_run(path: str | Path) -> xarray.Dataset:
     import xarray
 
     if not Path(path).is_file():
-        raise InputError(f"path is {str(path)!r}; there is no such file")
+        reason = "that is a folder" if Path(path).is_dir() else "there is no such file"
+        raise InputError(f"path is {str(path)!r}; it must be a run kept by asynchebb (.nc), but {reason}")
     try:
         dataset = xarray.open_dataset(path, engine="h5netcdf")
         if dataset.attrs.get("format") == FORMAT:
@@ -110,12 +118,15 @@ def open_run(path: str | Path) -> xarray.Dataset:
         dataset.close()
         reason = "it was written by another program"
     except (OSError, ValueError, KeyError, RuntimeError) as error:
-        reason = f"it cannot be read, or is cut short: {error}"
+        reason = f"it cannot be read, or is cut short ({error}); to run it again remove it"
     raise InputError(f"path is {str(path)!r}; it must be a run kept by asynchebb, but {reason}")
 
 
 def state_at(dataset: xarray.Dataset, snapshot: int = -1) -> State:
     """The network's state at a snapshot (by default the last), from which it can go on."""
+    count = dataset.sizes["snapshot"]
+    if not isinstance(snapshot, int | np.integer) or not -count <= snapshot < count:
+        raise InputError(f"snapshot is {snapshot!r}; it must be a whole number from {-count} to {count - 1}")
     at = dataset.isel(snapshot=snapshot)
     state = State(*(at[name].values for name in State._fields))
     return state._replace(M=np.asfortranarray(state.M))
@@ -183,37 +194,38 @@ def _make_writable(parts: Path) -> None:
         ) from None
 
 
-def _part(run: Run, parts: Path, number: int) -> Path:
-    return parts / f"{run.identity}-{number:05d}.npz"
+def _part(run: Run, engine: str, parts: Path, number: int) -> Path:
+    return parts / f"{run.identity}-{engine}-{number:05d}.npz"
 
 
-def _last_part(run: Run, parts: Path) -> Snapshot | None:
-    """The newest snapshot that was kept, if there is one."""
-    done = 0
-    while _part(run, parts, done).exists():
-        done += 1
-    while done > 0:
-        done -= 1
+def _last_part(run: Run, engine: str, parts: Path) -> Snapshot | None:
+    """The newest snapshot that was kept whole, as were all before it; None if there is none."""
+    last = None
+    for number in itertools.count():
         try:
-            with np.load(_part(run, parts, done)) as part:
-                state = State(*(part[name] for name in State._fields))
-                return Snapshot(done, int(part["step"]), state, {}, {})
-        except (OSError, ValueError, KeyError, BadZipFile):
-            continue  # spoilt on the disk: the one before it will do
-    return None
+            with ZipFile(_part(run, engine, parts, number)) as part:
+                if part.testzip() is not None:
+                    break
+        except (OSError, BadZipFile):
+            break
+        last = number
+    if last is None:
+        return None
+    with np.load(_part(run, engine, parts, last)) as part:
+        return Snapshot(last, int(part["step"]), State(*(part[name] for name in State._fields)), {}, {})
 
 
 def _write_part(path: Path, snapshot: Snapshot) -> None:
     arrays: dict[str, Any] = {"step": snapshot.step, **snapshot.state._asdict(), **snapshot.measures}
     arrays |= {f"trace_{name}": trace for name, trace in snapshot.traces.items()}
-    with _atomic(path) as temporary, open(temporary, "wb") as file:
+    with _atomic(path, path.parent) as temporary, open(temporary, "wb") as file:
         np.savez(file, **arrays)
 
 
 @contextmanager
-def _atomic(path: Path) -> Iterator[Path]:
-    """A file goes by another name until it is whole and on the disk."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+def _atomic(path: Path, parts: Path) -> Iterator[Path]:
+    """A file goes by another name, among the parts, until it is whole and on the disk."""
+    temporary = parts / f".{path.name}.{os.getpid()}"
     try:
         yield temporary
         with open(temporary, "rb") as file:
@@ -232,7 +244,7 @@ def _assemble(run: Run, engine: str, file: Path, parts: list[Path], diverged: in
     n, m = run.network.n, run.network.m
     sizes = dict(snapshot=len(parts), neuron=n, presynaptic=n, input=m, probe=len(run.probes), sample=shown[-1])
     kept = STATE | MEASURES | {name: TRACES[name] for name in (f"trace_{name}" for name in run.trace)}
-    with _atomic(file) as temporary, h5netcdf.File(temporary, "w") as out:
+    with _atomic(file, parts[0].parent) as temporary, h5netcdf.File(temporary, "w") as out:
         out.dimensions = {name: size for name, size in sizes.items() if size}
         out.attrs.update(_attributes(run, engine, diverged))
         for name, (axes, meaning, along) in _coordinates(run, stops).items():
@@ -294,7 +306,7 @@ def _attributes(run: Run, engine: str, diverged: int | None) -> dict[str, Any]:
         "probes": repr(run.probes),
         "coordinates": "step phase stimulus hold",
         "trace": ", ".join(run.trace),
-        "seed": np.int64(run.seed),
+        "seed": np.int64(run.seed) if run.seed < 2**63 else str(run.seed),
         "dtype": run.dtype,
         "picture_shape": np.array(shape, np.int64),
         "engine": engine,

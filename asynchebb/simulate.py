@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,7 +53,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Run:
-    """What is to be computed, whole: two equal runs give the same bits."""
+    """What is to be computed, whole: on one engine, two equal runs give the same bits."""
 
     network: Network
     phases: tuple[Phase, ...]
@@ -72,8 +72,7 @@ class Run:
             raise InputError("phases is empty; a run needs at least one Phase")
         shown: tuple[Phase | Probe, ...] = (*self.phases, *self.probes)
         for part in shown:
-            if not hasattr(part.stimulus, "sample") or isinstance(part.stimulus, type):
-                raise InputError(f"stimulus is {part.stimulus!r}; it must be a value with sample(rng, count)")
+            check_stimulus(part.stimulus)
             if part.stimulus.m != self.network.m:
                 raise InputError(
                     f"{part.stimulus!r} has {part.stimulus.m} pixels; the network's m is {self.network.m}, "
@@ -83,8 +82,9 @@ class Run:
             distinct = {describe(phase.stimulus): Probe(phase.stimulus) for phase in self.phases}
             settle(self, "probes", tuple(distinct.values()))
         traces.check(self.trace)
-        settle(self, "trace", tuple(self.trace))
+        settle(self, "trace", tuple(name for name in traces.NAMES if name in self.trace))
         at_least(0)("seed", self.seed)
+        settle(self, "seed", int(self.seed))
         settle(self, "dtype", float_type(self.dtype).name)
 
     @property
@@ -104,6 +104,13 @@ class Run:
             stops += [(p, int(end), step + int(end) * phase.hold) for end in ends[1:]]
             step += phase.samples * phase.hold
         return stops
+
+
+def check_stimulus(stimulus: Any) -> None:
+    if isinstance(stimulus, type) or not all(hasattr(stimulus, part) for part in ("sample", "m")):
+        raise InputError(
+            f"stimulus is {stimulus!r}; it must be a value with sample(rng, count) and a number m of pixels"
+        )
 
 
 def _several(name: str, given: Any, kind: type) -> tuple:
@@ -186,7 +193,9 @@ def live(run: Run, engine: str, after: Snapshot | None, on_progress: Callable[[i
 def _stimuli(run: Run, phase: int, start: int, end: int) -> Iterator[tuple[np.ndarray, int]]:
     """The phase's stimuli from start to end, in pieces that take about a tenth of a second to learn."""
     piece, now = 1, time.perf_counter()
-    largest = max(1, 2**22 // (run.phases[phase].hold * run.network.n)) if {"y", "burst"} & set(run.trace) else BLOCK
+    largest = (
+        max(1, 2**22 // (run.phases[phase].hold * run.network.n)) if {*traces.PER_NEURON} & {*run.trace} else BLOCK
+    )
     block, X = -1, np.empty((0, run.network.m))
     while start < end:
         if block != start // BLOCK:
@@ -239,6 +248,8 @@ def describe(value: Any) -> str:
 def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool):
         return value
+    if isinstance(value, Integral):
+        return int(value)
     if isinstance(value, Real):  # 100 and 100.0 are the same constant
         number = float(value)
         return int(number) if number.is_integer() else number
@@ -250,7 +261,8 @@ def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
         cls: type = type(value)
         # A class of the user's own is what its equations say, not only what it is called.
-        code = {} if cls.__module__.startswith("asynchebb.") else {"code": equations.fingerprint(cls)}
+        own = not cls.__module__.startswith("asynchebb.")
+        code = {"code": equations.fingerprint(cls), "floor": getattr(value, "floor", 0)} if own else {}
         fields = {name: _plain(field) for name, field in equations.constants(value).items()}
         return {"class": cls.__name__, **code, **fields}
     if isinstance(value, tuple | list):

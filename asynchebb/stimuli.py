@@ -193,12 +193,15 @@ class FromArray:
 
     @cached_property
     def _array(self) -> np.ndarray:
-        if not isinstance(self.data, str | Path):
-            return np.asarray(self.data)
         try:
-            return np.load(self.data, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise InputError(f"FromArray.data is {str(self.data)!r}; it must be a .npy file ({error})") from None
+            array = np.load(self.data) if isinstance(self.data, str | Path) else np.asarray(self.data)
+            if isinstance(array, np.ndarray):
+                return array
+            raise ValueError("it holds several arrays")
+        except (OSError, ValueError, EOFError):
+            raise InputError(
+                f"FromArray.data is {str(self.data)[:80]!r}; it must be an array of numbers or a .npy file of one"
+            ) from None
 
     @cached_property
     def rows(self) -> np.ndarray:

@@ -38,7 +38,10 @@ def parse(kind: str, text: str) -> Any:
     """The value that the text writes down; `kind` names the argument and the variants it may be."""
     file, _, expression = text.rpartition(".py:")
     names = _public_classes(_load(kind, file + ".py")) if file else variants(kind)
-    return _build(kind, _expression(kind, expression), names, text)
+    value = _build(kind, _expression(kind, expression), names, text)
+    if type(value).__name__ not in names:
+        raise InputError(f"{kind} is {text!r}; it must be one of {', '.join(names)}")
+    return value
 
 
 def parse_network(text: str) -> network.Network:

@@ -1,8 +1,10 @@
 """The command line, as a person calls it: in a process of its own."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +83,10 @@ def test_any_stimulus_can_be_run(stimulus, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_version_is_the_packages():
+    assert call("--version").stdout.strip() == ah.__version__
+
+
 def test_list_names_every_variant_and_metric():
     done = call("list")
     assert done.returncode == 0
@@ -116,8 +122,18 @@ def test_help_does_not_wait_for_what_it_does_not_need():
         (["--dynamics", "Potential(dt=0)"], "Potential.dt is 0; it must be a number above 0"),
         (["--weights", "Uniform"], "weights is 'Uniform'; it must be one of Exponential, Gaussian"),
         (["--stimulus", "Crossbars(1)"], "Crossbars.p is 1; it must be a whole number of at least 2"),
-        (["--stimulus", "FromArray('no.npy')"], "FromArray.data is 'no.npy'; it must be a .npy file"),
+        (
+            ["--stimulus", "FromArray('no.npy')"],
+            "FromArray.data is 'no.npy'; it must be an array of numbers or a .npy file",
+        ),
         (["--stimulus", "FromArray('nan.npy')"], "FromArray.data holds nan; stimuli must be finite and in [0, 1]"),
+        (["--stimulus", "FromArray('several.npz')"], "FromArray.data is 'several.npz'; it must be an array of numbers"),
+        (["--stimulus", "FromArray('empty.npy')"], "FromArray.data is 'empty.npy'"),
+        (["--stimulus", "5"], "stimulus is '5'; it must be one of Crossbars, Bars"),
+        (["--stimulus", "'abc'"], "it must be one of Crossbars, Bars"),
+        (["--stimulus", "nothing.py:NoPixels()"], "sample(rng, count) and a number m of pixels"),
+        (["--n", "many"], "Invalid value for '--n'"),
+        (["--nn", "5"], "No such option: --nn"),
         (["--model", "synchronous"], "model is 'synchronous'; it must be one of asynchronous, continuous, discrete"),
         (["--engine", "tpu"], "engine is 'tpu'; the engines are cpu, reference"),
         (["--dtype", "float16"], "dtype is 'float16'; it must be float32 or float64"),
@@ -132,6 +148,9 @@ def test_help_does_not_wait_for_what_it_does_not_need():
 def test_bad_input_is_refused_in_a_sentence(arguments, said, tmp_path):
     (tmp_path / "a_file").write_text("")
     np.save(tmp_path / "nan.npy", np.array([[0.1, np.nan]]))
+    np.savez(tmp_path / "several.npz", a=np.eye(2), b=np.eye(3))
+    (tmp_path / "empty.npy").write_bytes(b"")
+    (tmp_path / "nothing.py").write_text("class NoPixels:\n    sample = None\n")
     before = sorted(tmp_path.iterdir())
     given = dict(zip(SMALL[::2], SMALL[1::2], strict=True)) | dict([arguments])
     sentence = refused("run", *(word for pair in given.items() for word in pair), folder=tmp_path)
@@ -158,7 +177,20 @@ def test_a_file_of_another_program_or_cut_short_is_refused_and_left_alone(tmp_pa
         if before is not None:
             refused("run", *SMALL, "--out", path)
             assert path.read_bytes() == before
+    for out in (tmp_path / "nowhere" / "x.png", tmp_path / "x.xyz"):
+        assert "it must be a picture that can be written" in refused("show", tmp_path / "good.nc", "--out", out)
     assert "holds another run" in refused("run", *SMALL, "--seed", 1, "--out", tmp_path / "good.nc")
+
+
+def test_an_interrupted_run_says_how_to_go_on(tmp_path):
+    arguments = [COMMAND, "run", *SMALL, "--samples", "1000000", "--out", str(tmp_path)]
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not [*tmp_path.glob("*.parts/*-00000.npz")]:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate()
+    assert process.returncode == 130 and "Traceback" not in said
+    assert "the same command goes on from the last snapshot" in said
 
 
 def test_a_run_that_diverges_says_so_without_a_traceback(tmp_path):

@@ -49,6 +49,25 @@ class Tuple(NamedTuple):
 
 
 @dataclass(frozen=True)
+class SlidingThreshold:
+    """A rule whose rate depends on what the neuron has done, and moves while it is silent."""
+
+    eta: float = 0.02
+    a0: float = 0.5
+    floor = 0.0
+
+    def leak_w(self, y_i):
+        return y_i
+
+    def leak_m(self, y_i):
+        return y_i * y_i
+
+    def rate(self, y_i, a_i):
+        a_i = a_i + 0.01 * (y_i * y_i - a_i) * (a_i > 0.3)
+        return self.eta / (1 + a_i), a_i
+
+
+@dataclass(frozen=True)
 class Leaky:
     """Dynamics of one's own."""
 
@@ -81,11 +100,18 @@ def test_the_package_keeps_to_the_arithmetic(kind):
 
 @pytest.mark.parametrize(
     "parts",
-    [dict(rule=Saturating()), dict(rule=Tuple()), dict(dynamics=Leaky()), dict(schedule=EveryOther(), rule=ah.Oja())],
+    [
+        dict(rule=Saturating()),
+        dict(rule=Tuple()),
+        dict(dynamics=Leaky()),
+        dict(schedule=EveryOther(), rule=ah.Oja()),
+        dict(schedule=ah.Continuous(), rule=SlidingThreshold()),
+        dict(schedule=ah.Continuous(), rule=SlidingThreshold(), dynamics=ah.Projected()),
+    ],
     ids=repr,
 )
 def test_equations_of_ones_own_run_on_every_engine(parts):
-    network = ah.Network(n=20, m=25, **{"schedule": ah.Asynchronous(0.3, 10), **parts})
+    network = ah.Network(n=120, m=25, **{"schedule": ah.Asynchronous(0.3, 10), **parts})
     state = network.init(np.random.default_rng(0), np.float64)
     X = ah.Crossbars(5).sample(np.random.default_rng(1), 30)
     fast, traces = ah.advance(network, state, X, hold=50, engine="cpu", trace=("burst",))
@@ -104,11 +130,24 @@ def test_equations_of_ones_own_run_on_every_engine(parts):
         ("return 1.0 if y_i > 0 else 0.0", "if y_i > 0 else"),
         ("return np.random.random()", "np.random.random()"),
         ("return y_i and 1.0", "y_i and 1.0"),
+        ("return LEAK * y_i", "LEAK"),  # a number from outside: compiled code would not see it change
+        ("return 0.5 < y_i < 2.0", "0.5 < y_i < 2.0"),
+        ("return (y_i > 1) + (y_i > 2)", "(y_i > 1) + (y_i > 2)"),  # "or" to NumPy, 2 to a compiler
+        ("on = y_i > 1\n    return on + (y_i > 2)", "on + (y_i > 2)"),
+        ("return self.constant", "self.constant"),  # of the class, not a field
     ],
 )
 def test_what_no_engine_could_run_is_refused_by_name(body, named, tmp_path):
     leak = "    def leak_w(self, y_i):\n        " + body.replace("\n", "\n    ")
-    lines = ["import numpy as np", "class Bad:", leak, "    def leak_m(self, y_i):", "        return 1.0"]
+    lines = [
+        "import numpy as np",
+        "LEAK = 2.0",
+        "class Bad:",
+        "    constant = 1.0",
+        leak,
+        "    def leak_m(self, y_i):",
+        "        return 1.0",
+    ]
     lines += ["    def rate(self, y_i, a_i):", "        return 0.1, a_i"]
     (tmp_path / "bad.py").write_text("\n".join(lines) + "\n")
     with pytest.raises(ah.InputError, match="straight-line arithmetic") as refused:
@@ -158,3 +197,105 @@ def test_a_cache_folder_that_cannot_be_made_does_not_break_the_engine(tmp_path):
     environment = {**os.environ, "ASYNCHEBB_CACHE": str(tmp_path / "file" / "cache")}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout == "ran\n"
+
+
+def test_a_method_that_returns_too_little_is_refused():
+    @dataclass(frozen=True)
+    class Halved:
+        eta: float = 0.1
+
+        def leak_w(self, y_i):
+            return 1.0
+
+        def leak_m(self, y_i):
+            return 1.0
+
+        def rate(self, y_i, a_i):
+            return self.eta
+
+    with pytest.raises(ah.InputError, match=r"rate\(self, y_i, a_i\) must end by returning 2 value"):
+        ah.Network(rule=Halved())
+
+
+def test_what_one_program_has_compiled_another_can_use(tmp_path):
+    """The same rule, under other module names: in a file of its own, in a script, on the command line."""
+    rule = textwrap.dedent("""
+        from dataclasses import dataclass
+
+        @dataclass(frozen=True)
+        class Shared:
+            eta: float = 0.1
+            def leak_w(self, y_i):
+                return y_i
+            def leak_m(self, y_i):
+                return 1.0
+            def rate(self, y_i, a_i):
+                return self.eta, a_i
+    """)
+    use = textwrap.dedent("""
+        import numpy as np, asynchebb as ah
+        network = ah.Network(n=30, m=4, rule=Shared())
+        ah.advance(network, network.init(np.random.default_rng(0)), np.ones((2, 4)), hold=5)
+    """)
+    (tmp_path / "first.py").write_text(rule)
+    (tmp_path / "second.py").write_text(rule)
+    (tmp_path / "imports.py").write_text("from first import Shared\n" + use)
+    (tmp_path / "script.py").write_text(rule + use)
+    command = ["-c", "from asynchebb.cli import main; main()", "run", "--stimulus", "Crossbars(2)", "--n", "30"]
+    command += ["--samples", "2", "--hold", "5", "--rule", "second.py:Shared()"]
+    environment = {**os.environ, "ASYNCHEBB_CACHE": str(tmp_path / "cache")}
+    for arguments in (["imports.py"], command, ["script.py"]):
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, env=environment
+        )
+        assert done.returncode == 0, done.stderr
+        assert ("× Shared ×" in done.stderr) == (arguments == ["imports.py"])
+
+
+def closed_over(h):
+    @dataclass(frozen=True)
+    class Closed:
+        eta: float = 0.1
+
+        def leak_w(self, y_i):
+            return h
+
+        def leak_m(self, y_i):
+            return 1.0
+
+        def rate(self, y_i, a_i):
+            return self.eta, a_i
+
+    return Closed()
+
+
+def test_a_number_from_an_enclosing_function_is_refused():
+    with pytest.raises(ah.InputError, match="leak_w uses `h`"):
+        ah.Network(rule=closed_over(2.0))
+
+
+def test_a_fingerprint_tells_floors_inherited_methods_and_names_apart():
+    class Base:
+        def leak_w(self, y_i):
+            return y_i
+
+    class OtherBase:
+        def leak_w(self, y_i):
+            return y_i * y_i
+
+    def made(base, floor):
+        return type("Rule", (base,), {"floor": floor})
+
+    kinds = [made(Base, 0.0), made(Base, 0.5), made(OtherBase, 0.0), type("Named", (Base,), {"floor": 0.0})]
+    assert len({equations.fingerprint(cls) for cls in kinds}) == 4
+    assert equations.fingerprint(made(Base, 0.0)) == equations.fingerprint(made(Base, 0.0))
+
+
+def test_constants_may_be_numpy_numbers():
+    network = ah.Network(n=np.int64(8), m=4, rule=ah.Hebbian(np.float64(0.02)), dynamics=ah.Potential(np.float32(0.5)))
+    assert repr(network.rule) == "Hebbian(eta=0.02)" and repr(network.dynamics) == "Potential(dt=0.5)"
+    assert values.parse_network(repr(network)) == network
+    state = network.init(np.random.default_rng(0))
+    for engine in ("cpu", "reference"):
+        after, _ = ah.advance(network, state, np.ones((2, 4)), hold=3, engine=engine)
+        assert after.u.dtype == after.y.dtype == after.W.dtype == np.float32

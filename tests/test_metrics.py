@@ -68,6 +68,22 @@ def test_similarity_counts_a_rows_direction_however_small_it_has_become():
     assert similarity[:2] == pytest.approx([1, 1], abs=1e-6) and similarity[2] == 0 and 0 < similarity[3] < 1
 
 
+def test_mean_similarity_tells_active_neurons_from_all():
+    A = np.eye(4)
+    B = np.array([A[0], A[0], A[2], A[2]])
+    assert metrics.mean_similarity(A, B, np.array([1.0, 0, 0.2, 0])) == (0.5, 1.0)
+    assert np.isnan(metrics.mean_similarity(A, B, np.zeros(4)).active)
+
+
+def test_arrays_that_cannot_be_written_can_be_measured(engine):
+    network = ah.Network(n=40, m=9)
+    state = network.init(np.random.default_rng(0))
+    expected = metrics.reconstruction_error(network, state, np.ones((2, 9)), 20, engine)
+    for array in state:
+        array.flags.writeable = False
+    assert metrics.reconstruction_error(network, state, np.ones((2, 9)), 20, engine) == expected
+
+
 def test_fields_are_counted_by_template():
     bars = ah.Crossbars(6)
     factors = bars.factors()
@@ -100,6 +116,9 @@ def test_dead_and_duplicate_units_are_counted():
     assert metrics.dead_units(np.array([0, 0.1, 0, 2])) == 2
     a, b = np.eye(2, 5)
     assert metrics.duplicate_units(np.array([a, b, 2 * a, a + b, b, np.zeros(5), np.zeros(5)])) == 2
+    many = np.random.default_rng(0).random((700, 3))
+    cosine = np.tril(many @ many.T / np.outer(*[np.linalg.norm(many, axis=1)] * 2), -1)
+    assert metrics.duplicate_units(many) == (cosine.max(axis=1) > 0.95).sum()
 
 
 def test_forgetting_and_transfer_read_the_matrix_of_phases_and_sets():

@@ -6,6 +6,7 @@ import pytest
 import asynchebb as ah
 from asynchebb import engines, values
 from asynchebb.engines import cpu, traces
+from asynchebb.network import VANISHING
 
 FAST = [name for name in engines.NAMES if name != "reference"]
 SCHEDULES = {**values.variants("schedule"), "Asynchronous": lambda: ah.Asynchronous(r_b=0.5, r_r=20)}
@@ -111,3 +112,31 @@ def test_float32_follows_the_reference_while_rounding_allows(model, engine):
     assert fast.W.dtype == slow.W.dtype == np.float32
     np.testing.assert_allclose(fast.W, slow.W, atol=1e-5)
     np.testing.assert_allclose(fast.y, slow.y, atol=1e-4)
+
+
+@pytest.mark.parametrize("engine", FAST)
+def test_potentials_below_zero_agree_under_projected_dynamics(engine):
+    """A state that other dynamics have left: neurons far below zero wake at the first step."""
+    trained = ah.asynchronous(n=200, m=36)
+    X = ah.Crossbars(6).sample(np.random.default_rng(1), 20)
+    state, _ = ah.advance(trained, trained.init(np.random.default_rng(0), np.float64), X, hold=100)
+    assert state.u.min() < -1
+    network = ah.Network(n=200, m=36, dynamics=ah.Projected(), schedule=ah.Frozen())
+    fast, _ = ah.advance(network, state, X[:5], hold=100, engine=engine)
+    slow, _ = ah.advance(network, state, X[:5], hold=100, engine="reference")
+    np.testing.assert_allclose(fast.y, slow.y, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("engine", FAST)
+@pytest.mark.parametrize(("eta", "hold"), [(0.2, 500), (0.1, 1000), (0.05, 2000)])
+def test_a_row_that_fades_within_one_hold_keeps_its_direction(eta, hold, engine):
+    """In float32 a factor of (1 − η) at each of these steps would leave nothing."""
+    network = ah.Network(n=60, m=36, rule=ah.Hebbian(eta), schedule=ah.Continuous())
+    state = network.init(np.random.default_rng(0))
+    state.u[:5], state.y[:5] = -1e6, 0
+    X = ah.Crossbars(6).sample(np.random.default_rng(1), 1)
+    for name in (engine, "reference"):
+        after, _ = ah.advance(network, state, X, hold=hold, engine=name)
+        for A, B in ((state.W, after.W), (state.M, after.M)):
+            assert ah.metrics.weight_similarity(A, B)[:5] == pytest.approx(np.ones(5), abs=1e-4), name
+            assert B[:5].max(axis=1) == pytest.approx(np.full(5, VANISHING), rel=1e-3), name

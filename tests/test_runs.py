@@ -52,8 +52,15 @@ def test_the_identity_is_the_same_for_the_same_run_and_another_for_any_change():
         replace(run, network=replace(run.network, rule=Exploding(eta=0.01))),
     ]
     assert len({run.identity, *(other.identity for other in others)}) == 1 + len(others)
+    assert a_run(seed=2**53).identity != a_run(seed=2**53 + 1).identity
     same = replace(run, network=replace(run.network, schedule=ah.Asynchronous(r_b=0.5, r_r=20.0)))
-    assert same.identity == run.identity
+    assert same.identity == run.identity == replace(run, trace=run.trace[::-1]).identity
+
+
+def test_a_seed_may_be_as_large_as_numpy_draws_them(tmp_path):
+    seed = np.random.SeedSequence(5).entropy + 2**100
+    run = ah.Run(ah.Network(n=5, m=4), ah.Phase(ah.FromArray(np.eye(4)), 2, 3), seed=seed)
+    assert ah.record(run, tmp_path).attrs["seed"] == str(seed)
 
 
 def test_an_array_is_known_by_its_contents():
@@ -99,6 +106,9 @@ def test_a_recording_holds_weights_measures_traces_and_all_parameters(tmp_path):
     assert np.array_equal(dataset.trace_updates, np.concatenate([s.traces["updates"] for s in snapshots[1:]]))
     assert np.array_equal(dataset.trace_burst[2], snapshots[2].traces["burst"])
     assert np.isnan(dataset.trace_y[0]).all()
+    for beyond in (6, -7, "last"):
+        with pytest.raises(ah.InputError, match="it must be a whole number from -6 to 5"):
+            ah.state_at(dataset, beyond)
     assert dataset.attrs["rule"] == "Hebbian(eta=0.01)" and dataset.attrs["seed"] == 0
     assert {"asynchebb_version", "numpy_version", "numba_version", "engine", "dtype"} <= set(dataset.attrs)
     assert ah.network_of(dataset) == run.network
@@ -154,9 +164,10 @@ KILLED = textwrap.dedent("""
             write(file, **arrays)
         np.savez = savez
     elif moment == "before the file has its name":
-        os.fsync = lambda *_: any(name.endswith(".nc." + str(os.getpid())) for name in os.listdir(folder)) and die()
+        here = lambda: os.listdir(next(os.path.join(folder, name) for name in os.listdir(folder)))
+        os.fsync = lambda *_: any(name.endswith(".nc." + str(os.getpid())) for name in here()) and die()
     elif moment == "before the parts are removed":
-        recording.shutil.rmtree = die
+        recording._finished = die
     ah.record(a_run(), folder, on_progress=progress)
 """)
 
@@ -195,16 +206,33 @@ def test_a_killed_run_goes_on_and_does_not_start_over(tmp_path):
     assert steps == sorted(steps) and steps[-1] == 3900
 
 
-def test_a_part_that_the_disk_has_spoilt_is_computed_again(tmp_path):
+@pytest.mark.parametrize("which", [0, 1, -1])
+def test_a_part_that_the_disk_has_spoilt_is_computed_again(which, tmp_path):
     script = tmp_path / "killed.py"
     script.write_text(KILLED.format(tests=os.path.dirname(__file__)))
     subprocess.run([sys.executable, script, "2000", tmp_path / "runs"])
-    newest = max((tmp_path / "runs").glob("*.parts/*.npz"))
-    newest.write_bytes(newest.read_bytes()[:500])
+    part = sorted((tmp_path / "runs").glob("*.parts/*.npz"))[which]
+    spoilt = bytearray(part.read_bytes())
+    spoilt[len(spoilt) // 2] ^= 1
+    part.write_bytes(spoilt)
     ah.record(a_run(), tmp_path / "runs")
     ah.record(a_run(), tmp_path / "unbroken")
     name = f"{a_run().identity}.nc"
     assert (tmp_path / "runs" / name).read_bytes() == (tmp_path / "unbroken" / name).read_bytes()
+
+
+def test_parts_are_those_of_one_engine_and_nothing_of_another_is_removed(tmp_path):
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED.format(tests=os.path.dirname(__file__)))
+    subprocess.run([sys.executable, script, "2000", tmp_path / "runs"])  # on the cpu engine
+    [parts] = (tmp_path / "runs").glob("*.parts")
+    (parts / "notes.txt").write_text("mine")
+    ah.record(a_run(), tmp_path / "runs", "reference")
+    ah.record(a_run(), tmp_path / "unbroken", "reference")
+    name = f"{a_run().identity}.nc"
+    assert (tmp_path / "runs" / name).read_bytes() == (tmp_path / "unbroken" / name).read_bytes()
+    assert [path.name for path in parts.iterdir()] == ["notes.txt"]
+    assert [path.name for path in (tmp_path / "unbroken").iterdir()] == [name]
 
 
 def test_a_run_that_diverges_stops_says_where_and_keeps_what_was_good(tmp_path, engine):

@@ -68,10 +68,10 @@ def prepare(network: Network, state: State) -> State:
     dtype = float_type(np.asarray(state.W).dtype)
     W, M, u, y, c, a = state
     return State(
-        np.require(W, dtype, "C"),
-        np.require(M, dtype, "F"),
-        np.require(u, dtype, "C"),
-        np.require(y, dtype, "C"),
-        np.require(c, np.int64, "C"),
-        np.require(a, dtype, "C"),
+        np.require(W, dtype, ["C", "W"]),
+        np.require(M, dtype, ["F", "W"]),
+        np.require(u, dtype, ["C", "W"]),
+        np.require(y, dtype, ["C", "W"]),
+        np.require(c, np.int64, ["C", "W"]),
+        np.require(a, dtype, ["C", "W"]),
     )

@@ -17,7 +17,7 @@ import tempfile
 from collections import namedtuple
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 import numpy as np
 
@@ -56,9 +56,17 @@ def loop(types: tuple[type, ...], dtype: np.dtype) -> ModuleType:
     module = _import_copy(LOOP, name, name)
     for (kind, methods), cls in zip(equations.METHODS.items(), types, strict=True):
         for method in methods:
-            setattr(module, method, njit(**{**columns.INNER, "cache": False})(getattr(cls, method)))
+            equation = _moved(getattr(cls, method), module)
+            setattr(module, method, njit(**{**columns.INNER, "cache": False})(equation))
         setattr(module, kind, namedtuple(kind, equations.field_names(cls), module=name))
     return module
+
+
+def _moved(function: FunctionType, module: ModuleType) -> FunctionType:
+    """The function as one of the module's own: Numba looks for its module again in every later process."""
+    moved = FunctionType(function.__code__, vars(module), function.__name__)
+    moved.__module__ = module.__name__
+    return moved
 
 
 @cache

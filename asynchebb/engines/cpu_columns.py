@@ -9,12 +9,16 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-# What of each neuron changes during a hold: its state, b = Wx, and the factors by which its rows
-# of W and M are meant to be multiplied (α, s) and added to (β).
-Neurons = namedtuple("Neurons", "u y c a b alpha beta s grown")
+# What of each neuron changes during a hold: its state, b = Wx, what its row of W is still to be
+# multiplied by (scale) and how often x is to be added to it (shift), the s of its row of M, and
+# whether that row has grown.
+Neurons = namedtuple("Neurons", "u y c a b scale shift s grown")
 
-# Room to work in: numbers, then indices of neurons, for each neuron; and the near part of M̂.
-Room = namedtuple("Room", "inhibition rates gains keep boost drop total least active rows slow near every opened Q")
+# Room to work in. For each neuron a number, an index or a truth; and the near part of M̂.
+Room = namedtuple(
+    "Room",
+    "inhibition rates gains keep boost drop total least active rows slow near whole opened fetched Q",
+)
 
 COMPILE = {
     "cache": True,
@@ -105,10 +109,8 @@ def hebb(P, n, active, rates, count, rows, gains, changed):
 
 
 @njit(**INNER)
-def take(every, near, count, some, P, Q):
-    """The near neurons side by side: some = every[near]; gives their part of M̂, M̂[near, near], within Q."""
-    width = count + 15 - (count + 15) % 16
-    Q = Q[: count * width].reshape(count, width)
+def take(every, near, count, some, room):
+    """The near neurons side by side: some = every[near]; gives room for their part of M̂, to be fetched when used."""
     for q in range(count):
         i = near[q]
         some.u[q] = every.u[i]
@@ -116,19 +118,29 @@ def take(every, near, count, some, P, Q):
         some.c[q] = every.c[i]
         some.a[q] = every.a[i]
         some.b[q] = every.b[i]
-        some.alpha[q] = every.alpha[i]
-        some.beta[q] = every.beta[i]
+        some.scale[q] = every.scale[i]
+        some.shift[q] = every.shift[i]
         some.s[q] = every.s[i]
         some.grown[q] = False
-    for q in range(count):
-        j = near[q]
-        for i in range(count):
-            Q[q, i] = P[j, near[i]]
-    return Q
+        room.fetched[q] = False
+    width = count + 15 - (count + 15) % 16
+    return room.Q[: count * width].reshape(count, width)
 
 
 @njit(**INNER)
-def put_back(some, near, count, every, Q, P, rows):
+def fetch(P, near, size, active, count, fetched, Q):
+    """Q[q] = the near part of the presynaptic column of near neuron q, for the active ones that are not there yet."""
+    for k in range(count):
+        q = active[k]
+        if not fetched[q]:
+            j = near[q]
+            for i in range(size):
+                Q[q, i] = P[j, near[i]]
+            fetched[q] = True
+
+
+@njit(**INNER)
+def put_back(some, near, count, every, room, Q, P):
     """every[near] = some, and M̂[near, near] = Q where a row has grown."""
     grown = 0
     for q in range(count):
@@ -138,35 +150,59 @@ def put_back(some, near, count, every, Q, P, rows):
         every.c[i] = some.c[q]
         every.a[i] = some.a[q]
         every.b[i] = some.b[q]
-        every.alpha[i] = some.alpha[q]
-        every.beta[i] = some.beta[q]
+        every.scale[i] = some.scale[q]
+        every.shift[i] = some.shift[q]
         every.s[i] = some.s[q]
         every.grown[i] |= some.grown[q]
-        rows[grown] = q
+        room.rows[grown] = q
         grown += some.grown[q]
     for q in range(count):
-        j = near[q]
-        for r in range(grown):
-            P[j, near[rows[r]]] = Q[q, rows[r]]
+        if room.fetched[q]:
+            j = near[q]
+            for r in range(grown):
+                P[j, near[room.rows[r]]] = Q[q, room.rows[r]]
 
 
 @njit(**INNER)
-def rescale_row(P, s, i):
-    """M̂_i ← s_i M̂_i, so that s_i is 1 again."""
-    for j in range(P.shape[0]):
+def rescale_row(P, s, grown, i, smallest):
+    """M̂_i ← s_i M̂_i, so that s_i is 1 again; a row that has only faded keeps its direction."""
+    n = P.shape[0]
+    if not grown[i] and s[i] > 0:
+        largest = P.dtype.type(0)
+        for j in range(n):
+            largest = max(largest, P[j, i])
+        if 0 < s[i] * largest < smallest:
+            s[i] = smallest / largest
+    for j in range(n):
         P[j, i] *= s[i]
     s[i] = 1
 
 
 @njit(**INNER)
-def rectified_row(w, x, alpha, beta, keep, gain):
-    """w ← [keep (α w + β x) + gain x]₊; gives w · x."""
+def fold_row(w, x, scale, shift, smallest):
+    """w ← scale w + shift x; a row that has only faded keeps its direction."""
+    if shift == 0 and scale > 0:
+        largest = w.max()
+        if 0 < scale * largest < smallest:
+            scale = smallest / largest
+    for j in range(len(w)):
+        w[j] = scale * w[j] + shift * x[j]
+
+
+@njit(**INNER)
+def dot(w, x):
     total = w.dtype.type(0)
     for j in range(len(w)):
-        z = keep * (alpha * w[j] + beta * x[j]) + gain * x[j]
-        w[j] = z if z > 0 or z != z else 0
         total += w[j] * x[j]
     return total
+
+
+@njit(**INNER)
+def rectified_row(w, x, scale, shift, keep, gain):
+    """w ← [keep (scale w + shift x) + gain x]₊."""
+    for j in range(len(w)):
+        z = keep * (scale * w[j] + shift * x[j]) + gain * x[j]
+        w[j] = z if z > 0 or z != z else 0
 
 
 @njit(**INNER)
@@ -193,22 +229,11 @@ def rectified(P, y, rows, count, keep, gain, drop):
 
 
 @njit(**INNER)
-def fold_W(W, x, pixels, alpha, beta, smallest):
-    """W_i ← α_i W_i + β_i x for the rows that have changed; a fading row keeps its direction."""
+def fold_W(W, x, scale, shift, smallest):
+    """W_i ← scale_i W_i + shift_i x for the rows that have changed."""
     for i in range(W.shape[0]):
-        if alpha[i] == 1 and beta[i] == 0:
-            continue
-        row = W[i]
-        scale = alpha[i]
-        if beta[i] == 0 and scale > 0:
-            largest = row.max()
-            if 0 < scale * largest < smallest:
-                scale = smallest / largest
-        for j in range(W.shape[1]):
-            row[j] *= scale
-        if beta[i] != 0:
-            for j in pixels:
-                row[j] += beta[i] * x[j]
+        if scale[i] != 1 or shift[i] != 0:
+            fold_row(W[i], x, scale[i], shift[i], smallest)
 
 
 @njit(**INNER)
@@ -249,8 +274,8 @@ def vector(W):
 
 @njit(**INNER)
 def neurons(u, y, c, a):
-    b, alpha, beta, s = np.zeros_like(u), np.zeros_like(u), np.zeros_like(u), np.ones_like(u)
-    return Neurons(u, y, c, a, b, alpha, beta, s, np.zeros(len(u), np.bool_))
+    b, scale, shift, s = np.zeros_like(u), np.ones_like(u), np.zeros_like(u), np.ones_like(u)
+    return Neurons(u, y, c, a, b, scale, shift, s, np.zeros(len(u), np.bool_))
 
 
 @njit(**INNER)
@@ -263,4 +288,4 @@ def workroom(W):
     # At most half of the neurons are near, so their part of M is at most a quarter of it.
     Q = np.empty(n * n // 4 + 8 * n, W.dtype)
     numbers = (vector(W), vector(W), vector(W), keep, vector(W), vector(W), vector(W), vector(W))
-    return Room(*numbers, active, rows, slow, near, np.arange(n), np.zeros(n, np.bool_), Q)
+    return Room(*numbers, active, rows, slow, near, np.arange(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_), Q)

@@ -2,7 +2,7 @@
 
 Exact up to rounding, and fast because of the structure of the model:
 1. x is constant during a hold, so b = Wx is computed once; an update of row i moves b_i in O(1),
-   and row i of W itself is touched once, at the end: w_i ← α_i w_i + β_i x.
+   and row i of W itself is touched once, at the end: w_i ← scale_i w_i + shift_i x.
 2. Few neurons are active, so only their columns of M are read.
 3. M = diag(s)·M̂, so a leak is s_i ← s_i (1 − ηλ) and only active entries of a row are touched.
 4. Rectifying can bite only if φ ≠ 0, ηλ > 1 or η < 0: such rows take a slower path.
@@ -11,8 +11,8 @@ Exact up to rounding, and fast because of the structure of the model:
    stays in the nearest cache. At its end the far neurons are brought up to date by one step with
    the summed drive, after a bound has shown that none of them could have become active; where it
    has not, nothing of the block is kept and it is run again, shorter or on all neurons.
-All of these are undone at the end of a hold (α = 1, β = 0, s = 1), so that a run may be cut at
-any stimulus and goes on to the same bits.
+All of these are undone at the end of a hold (scale = 1, shift = 0, s = 1), so that a run may be
+cut at any stimulus and goes on to the same bits.
 """
 
 from collections import namedtuple
@@ -24,8 +24,11 @@ from asynchebb.engines.cpu_columns import (
     COMPILE,
     INNER,
     activate,
+    dot,
     feed_forward,
+    fetch,
     fold_M,
+    fold_row,
     fold_W,
     hebb,
     lateral,
@@ -43,10 +46,11 @@ from asynchebb.engines.cpu_columns import (
 step = gate = leak_w = leak_m = rate = None
 
 # What stays the same during a hold.
-Held = namedtuple("Held", "dynamics rule schedule floor hold n m x x_x pixels")
+Held = namedtuple("Held", "dynamics rule schedule floor smallest hold n m x x_x pixels")
 
 FIRST_BLOCK = 8  # steps; after a block that could be kept, the next one is twice as long
-SMALLEST_SCALE = 1e-9  # a row of M̂ whose s falls below this is brought back to s = 1
+CAUTION = 0.1  # the share by which inhibition is expected to fall within a block at the most
+SMALLEST_SCALE = 1e-9  # a row of W or M whose scale or s has come down to this is brought back to 1
 
 
 @njit(**COMPILE)
@@ -62,10 +66,10 @@ def advance(dynamics, rule, schedule, floor, additive, smallest, state, X, hold,
     t = in_blocks = undone = 0
     for x in X:
         pixels = np.flatnonzero(x)
-        held = Held(dynamics, rule, schedule, floor, hold, n, m, x, np.sum(x * x), len(pixels))
+        held = Held(dynamics, rule, schedule, floor, smallest, hold, n, m, x, np.sum(x * x), len(pixels))
         feed_forward(W, x, pixels, every.b)
-        every.alpha[:], every.beta[:], every.grown[:] = 1, 0, False
-        k, length, caution, whole = 0, FIRST_BLOCK, W.dtype.type(0.25), not lazy
+        every.scale[:], every.shift[:], every.grown[:] = 1, 0, False
+        k, length, caution, whole = 0, FIRST_BLOCK, W.dtype.type(CAUTION), not lazy
         while k < hold:
             # All neurons take the last step: a discrete schedule opens its gates there.
             steps = min(length, hold - 1 - k)
@@ -73,15 +77,16 @@ def advance(dynamics, rule, schedule, floor, additive, smallest, state, X, hold,
             if whole or steps < FIRST_BLOCK:
                 steps = min(FIRST_BLOCK if lazy else hold, hold - k)
             else:
-                size = choose_near(held, every, P, k, steps, caution, room)
-            part, index, M = every, room.every, P
+                # A new stimulus: the inhibition that the last one has left may vanish.
+                size = choose_near(held, every, P, k, steps, caution if k else W.dtype.type(1), room)
+            part, index, Q = every, room.whole, P
             if size < n:
-                part, index, M = some, room.near, take(every, room.near, size, some, P, room.Q)
-            kept = run(held, part, size, index, W, M, k, steps, room, traces, t)
+                part, index, Q = some, room.near, take(every, room.near, size, some, room)
+            kept = run(held, part, size, index, W, P, Q, k, steps, room, traces, t)
             if size < n:
                 kept = kept and catch_up(held, every, P, size, k, steps, room)
                 if kept:
-                    put_back(some, room.near, size, every, M, P, room.rows)
+                    put_back(some, room.near, size, every, room, Q, P)
                     in_blocks += steps
                 else:
                     undone += steps
@@ -90,27 +95,28 @@ def advance(dynamics, rule, schedule, floor, additive, smallest, state, X, hold,
                 k, t, length = k + steps, t + steps, 2 * length
             else:
                 length, caution = FIRST_BLOCK, min(W.dtype.type(1), 2 * caution)
-        fold_W(W, x, pixels, every.alpha, every.beta, smallest)
+        fold_W(W, x, every.scale, every.shift, smallest)
         fold_M(P, every.s, every.grown, room.rows, room.total, smallest)
     return in_blocks, undone
 
 
 @njit(**INNER)
-def run(held, some, size, index, W, P, k, steps, room, traces, t):
-    """Run these neurons, all or the near ones, for some steps; P is their part of M̂.
+def run(held, some, size, index, W, P, Q, k, steps, room, traces, t):
+    """Run these neurons, all or the near ones, for some steps; Q is their part of M̂, P the whole.
 
     False if one of the near ones has to be rectified, which takes the whole of its row.
     """
-    dynamics, rule, schedule, floor, hold, n, m, x, x_x, pixels = held
-    u, y, c, a, b, alpha, beta, s, grown = some
+    dynamics, rule, schedule, floor, smallest, hold, n, m, x, x_x, pixels = held
+    u, y, c, a, b, scale, shift, s, grown = some
     inhibition, rates, active, rows, gains = room.inhibition, room.rates, room.active, room.rows, room.gains
     one = y.dtype.type(1)
+    room.total[:size], room.least[:size] = 0, y[:size]
     count = activate(y, size, active, rates)
-    for i in range(size):
-        room.total[i], room.least[i] = 0, y[i]
     for kk in range(k, k + steps):
         # u, y = step(u, W @ x - M @ y)
-        lateral(P, size, active, rates, count, inhibition)
+        if size < n:
+            fetch(P, index, size, active, count, room.fetched, Q)
+        lateral(Q, size, active, rates, count, inhibition)
         for i in range(size):
             room.total[i] += y[i]
             room.least[i] = min(room.least[i], y[i])
@@ -125,42 +131,47 @@ def run(held, some, size, index, W, P, k, steps, room, traces, t):
 
         # W[i] += eta_i * (outer(y_i, x) - leak_w * W[i]), likewise M, for the rows i with open gates
         updates = fast = slow = 0
-        for i in range(size):
-            if opened == 0:
-                break
+        for i in range(size if opened else 0):
             if not room.opened[i]:
                 continue
             eta, a[i] = rate(rule, y[i], a[i])
             leak_of_w, leak_of_m, gain = leak_w(rule, y[i]), leak_m(rule, y[i]), eta * y[i]
             keep_w, keep_m = one - eta * leak_of_w, one - eta * leak_of_m
-            simple = keep_w >= 0 and keep_m >= 0 and gain >= 0 and floor == 0
-            if size < n and not (simple and s[i] * keep_m > SMALLEST_SCALE):
+            simple_w = keep_w >= 0 and gain >= 0
+            simple_m = keep_m >= 0 and gain >= 0 and floor == 0
+            small = scale[i] * keep_w <= SMALLEST_SCALE or s[i] * keep_m <= SMALLEST_SCALE
+            if size < n and (small or not (simple_w and simple_m)):
                 gains[:size] = 0
                 return False
-            if simple or (keep_w >= 0 and gain >= 0):
-                alpha[i] *= keep_w
-                beta[i] = keep_w * beta[i] + gain
+            if simple_w:
+                scale[i] *= keep_w
+                shift[i] = keep_w * shift[i] + gain
                 b[i] = keep_w * b[i] + gain * x_x
+                if scale[i] <= SMALLEST_SCALE:
+                    fold_row(W[i], x, scale[i], shift[i], smallest)
+                    scale[i], shift[i], b[i] = 1, 0, dot(W[i], x)
             else:
-                b[i] = rectified_row(W[i], x, alpha[i], beta[i], keep_w, gain)
-                alpha[i], beta[i] = 1, 0
-            if simple:
+                rectified_row(W[i], x, scale[i], shift[i], keep_w, gain)
+                scale[i], shift[i], b[i] = 1, 0, dot(W[i], x)
+            if simple_m:
                 s[i] *= keep_m
                 if s[i] <= SMALLEST_SCALE:
-                    rescale_row(P, s, i)
+                    rescale_row(P, s, grown, i, smallest)
                 if gain != 0:
                     rows[fast], gains[i] = i, gain / s[i]
                     fast += 1
                     grown[i] = True
             else:
-                rescale_row(P, s, i)
+                rescale_row(P, s, grown, i, smallest)
                 room.slow[slow] = i
                 slow += 1
                 room.keep[i], room.boost[i], room.drop[i] = keep_m, gain, eta * floor
             updates += m if leak_of_w != 0 else (pixels if y[i] != 0 else 0)
             updates += n if leak_of_m != 0 or floor != 0 else (count if y[i] != 0 else 0)
         if fast:
-            hebb(P, size, active, rates, count, rows, gains, fast)
+            if size < n:
+                fetch(P, index, size, active, count, room.fetched, Q)
+            hebb(Q, size, active, rates, count, rows, gains, fast)
         if slow:
             rectified(P, y, room.slow, slow, room.keep, room.boost, room.drop)
 
@@ -188,28 +199,34 @@ def choose_near(held, every, P, k, steps, caution, room):
     count = activate(y, held.n, room.active, room.rates)
     lateral(P, held.n, room.active, room.rates, count, room.inhibition)
     near = 0
-    known, idle = np.int64(-1), False
+    known, closed = np.int64(-1), False
     for i in range(held.n):
+        rest, _ = step(held.dynamics, u[i], zero)
         drive = b[i] - (1 - caution) * s[i] * room.inhibition[i]
         _, woken = step(held.dynamics, u[i], steps * max(drive, zero))
         if c[i] != known:
-            known, (idle, _) = c[i], idles(held, c[i], a[i], k, steps)
+            known, (closed, _) = c[i], silent_gate(held, c[i], k, steps)
         room.near[near] = i
-        near += y[i] > 0 or woken > 0 or not idle
+        near += not (y[i] <= 0 and woken <= 0 and rest == u[i] and (closed or changes_nothing(held, a[i])))
     return near if 2 * near + 16 <= held.n else held.n
 
 
 @njit(**INNER)
-def idles(held, c_i, a_i, k, steps):
-    """Do the weights of a neuron stay as they are while it is silent for these steps? And c_i after them."""
-    zero = held.x.dtype.type(0)
+def silent_gate(held, c_i, k, steps):
+    """Does the gate of a neuron that is silent for these steps stay closed? And c_i after them."""
     opened = False
     for kk in range(k, k + steps):
-        beta_i, c_i = gate(held.schedule, zero, c_i, kk, held.hold)
+        beta_i, c_i = gate(held.schedule, held.x.dtype.type(0), c_i, kk, held.hold)
         opened |= beta_i
-    eta, a_new = rate(held.rule, zero, a_i)
-    nothing = a_new == a_i and eta * leak_w(held.rule, zero) == 0 and eta * leak_m(held.rule, zero) == 0
-    return nothing or not opened, c_i
+    return not opened, c_i
+
+
+@njit(**INNER)
+def changes_nothing(held, a_i):
+    """Would an update of a silent neuron leave it as it is?"""
+    zero = held.x.dtype.type(0)
+    _, a_new = rate(held.rule, zero, a_i)
+    return a_new == a_i and leak_w(held.rule, zero) == 0 and leak_m(held.rule, zero) == 0
 
 
 @njit(**INNER)
@@ -248,6 +265,6 @@ def catch_up(held, every, P, size, k, steps, room):
             continue
         every.u[i], _ = step(held.dynamics, every.u[i], steps * every.b[i] - every.s[i] * to_total[i])
         if every.c[i] != known:
-            known, (_, after) = every.c[i], idles(held, every.c[i], every.a[i], k, steps)
+            known, (_, after) = every.c[i], silent_gate(held, every.c[i], k, steps)
         every.c[i] = after
     return True

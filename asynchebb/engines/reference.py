@@ -1,4 +1,4 @@
-"""The specification: the whole model in NumPy, one screen, as SPEC says it and no faster."""
+"""The specification: the whole model in NumPy, on one screen, as the paper says it and no faster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def advance(network: Network, state: State, X: np.ndarray, hold: int, traces: Tr
     for x in X:
         for k in range(hold):
             drive = W @ x - M @ y
-            u, y = dynamics.step(u, drive)
+            u, y = (np.asarray(z, W.dtype) for z in dynamics.step(u, drive))
             beta, c = each(network.n, *schedule.gate(y, c, k, hold))
             i = np.flatnonzero(beta)  # the rows that change
             y_i = y[i]
