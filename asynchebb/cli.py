@@ -129,7 +129,7 @@ def reproduce(
         raise InputError(f"scale is {scale!r}; it must be one of {', '.join(three_models.SCALES)}")
     with progress() as started:
         table = three_models.reproduce(scale, out, started)
-    print_table(f"Three models on {three_models.SCALES[scale]}", table)
+    print_table(three_models.title(scale), table)
     typer.echo("\n".join(str(out / name) for name in ("mosaics.png", "learning.png", "measures.json")))
 
 

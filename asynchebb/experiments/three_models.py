@@ -33,6 +33,11 @@ SCALES = {
 PAPER, SETTLED = 0, 1
 
 
+def title(scale: str) -> str:
+    p, n, samples, hold = SCALES[scale]
+    return f"{n} neurons on Crossbars({p}): {samples:,} stimuli, each held for {hold} steps"
+
+
 def runs(scale: str) -> dict[str, Run]:
     p, n, samples, hold = SCALES[scale]
     bars = Crossbars(p)
