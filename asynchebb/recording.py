@@ -79,13 +79,21 @@ def record(
         except FileNotFoundError:
             if not file.exists():  # else another process has finished the same run, and cleared its parts away
                 raise
+        except Diverged:  # at the very start: there is nothing to keep
+            _clear(run, parts)
+            raise
+    _clear(run, parts)
     dataset = _finished(run, file)
     on_progress(run.steps)
+    return dataset
+
+
+def _clear(run: Run, parts: Path) -> None:
+    """Remove what the run has left there, and the folder unless it holds something else."""
     for part in parts.glob(f"*{run.identity}*"):
         part.unlink(missing_ok=True)
-    with suppress(OSError):  # there is none, or it holds what is not ours
+    with suppress(OSError):
         parts.rmdir()
-    return dataset
 
 
 def _run(run: Run, engine: str, parts: Path, on_progress: Callable[[int], object]) -> tuple[int, int | None]:
@@ -98,7 +106,7 @@ def _run(run: Run, engine: str, parts: Path, on_progress: Callable[[int], object
             _write_part(_part(run, engine, parts, snapshot.number), snapshot)
             done = snapshot.number
     except Diverged as failure:
-        if done < 0:  # at the very start: there is nothing to keep
+        if done < 0:
             raise
         return done, failure.step
     return done, None

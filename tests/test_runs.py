@@ -167,7 +167,7 @@ KILLED = textwrap.dedent("""
         here = lambda: os.listdir(next(os.path.join(folder, name) for name in os.listdir(folder)))
         os.fsync = lambda *_: any(name.endswith(".nc." + str(os.getpid())) for name in here()) and die()
     elif moment == "before the parts are removed":
-        recording._finished = die
+        recording._clear = die
     ah.record(a_run(), folder, on_progress=progress)
 """)
 
@@ -246,3 +246,4 @@ def test_a_run_that_diverges_stops_says_where_and_keeps_what_was_good(tmp_path, 
         assert kept.step.values[-1] == step - 20 and np.isfinite(kept.W).all()
     with pytest.raises(ah.Diverged, match="kept in"):  # and is not run again
         ah.record(run, tmp_path, engine)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{run.identity}.nc"]
