@@ -71,42 +71,42 @@ def record(
     engines.module(engine)
     file = file_of(run, path)
     parts = file.with_suffix(".parts")
-    if not file.exists():
-        _make_writable(parts)
-        try:
+    try:
+        if not file.exists():
+            _make_writable(parts)
             done, diverged = _run(run, engine, parts, on_progress)
             _assemble(run, engine, file, [_part(run, engine, parts, k) for k in range(done + 1)], diverged)
-        except FileNotFoundError:
-            if not file.exists():  # else another process has finished the same run, and cleared its parts away
-                raise
-        except Diverged:  # at the very start: there is nothing to keep
-            _clear(run, parts)
+    except FileNotFoundError:
+        if not file.exists():  # else another process has finished the same run, and cleared its parts away
             raise
-    _clear(run, parts)
+    finally:
+        if file.exists():
+            _clear(run, parts)
+        with suppress(OSError):  # there is none, or parts to go on from are in it, or what is not ours
+            parts.rmdir()
     dataset = _finished(run, file)
     on_progress(run.steps)
     return dataset
 
 
 def _clear(run: Run, parts: Path) -> None:
-    """Remove what the run has left there, and the folder unless it holds something else."""
+    """Remove what the run has left there."""
     for part in parts.glob(f"*{run.identity}*"):
         part.unlink(missing_ok=True)
-    with suppress(OSError):
-        parts.rmdir()
 
 
 def _run(run: Run, engine: str, parts: Path, on_progress: Callable[[int], object]) -> tuple[int, int | None]:
     """Keep each snapshot that is not there yet; the last one's number, and the step at which the run diverged if so."""
     last = _last_part(run, engine, parts)
     done = last.number if last else -1
-    on_progress(last.step if last else 0)
+    if last:
+        on_progress(last.step)
     try:
         for snapshot in live(run, engine, last, on_progress):
             _write_part(_part(run, engine, parts, snapshot.number), snapshot)
             done = snapshot.number
     except Diverged as failure:
-        if done < 0:
+        if done < 0:  # at the very start: there is nothing to keep
             raise
         return done, failure.step
     return done, None

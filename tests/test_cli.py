@@ -182,6 +182,12 @@ def test_a_file_of_another_program_or_cut_short_is_refused_and_left_alone(tmp_pa
     assert "holds another run" in refused("run", *SMALL, "--seed", 1, "--out", tmp_path / "good.nc")
 
 
+def test_a_stimulus_that_cannot_be_drawn_leaves_nothing_behind(tmp_path):
+    done = call("run", "--stimulus", "Patches(400)", "--n", 5, "--samples", 1, folder=tmp_path)
+    assert done.returncode == 2 and "the smallest photograph" in done.stderr and "steps" not in done.stdout
+    assert not [*(tmp_path / "runs").iterdir()]
+
+
 def test_an_interrupted_run_says_how_to_go_on(tmp_path):
     arguments = [COMMAND, "run", *SMALL, "--samples", "1000000", "--out", str(tmp_path)]
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
