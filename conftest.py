@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from sybil import Sybil
-from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
+from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 from asynchebb import engines
 
@@ -34,7 +34,7 @@ def back(namespace):
 
 
 pytest_collect_file = Sybil(
-    parsers=[PythonCodeBlockParser(), CodeBlockParser("bash", run_commands), SkipParser()],
+    parsers=[PythonCodeBlockParser(), CodeBlockParser("bash", run_commands)],
     patterns=["README.md", "docs/*.md"],
     setup=in_empty_folder,
     teardown=back,

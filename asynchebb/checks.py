@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from numbers import Integral, Real
 from typing import TypeVar
 
@@ -49,6 +49,11 @@ def at_least(least: int) -> Callable[[str, object], None]:
 def true_or_false(name: str, value: object) -> None:
     if not isinstance(value, bool | np.bool):
         raise InputError(f"{name} is {value!r}; it must be True or False")
+
+
+def one_of(name: str, value: object, accepted: Collection[str]) -> None:
+    if value not in accepted:
+        raise InputError(f"{name} is {value!r}; it must be one of {', '.join(accepted)}")
 
 
 def checked(**checks: Callable[[str, object], None]) -> Callable[[type[T]], type[T]]:

@@ -59,20 +59,19 @@ def run(
     What has been run is not run again, and what was broken off goes on where it stopped.
     """
     from asynchebb import figures, values
-    from asynchebb.checks import InputError
+    from asynchebb.checks import one_of
     from asynchebb.network import MODELS
     from asynchebb.recording import file_of, record, summary
     from asynchebb.simulate import Phase, Run, check_stimulus
 
-    if model not in MODELS:
-        raise InputError(f"model is {model!r}; it must be one of {', '.join(MODELS)}")
+    one_of("model", model, MODELS)
     given = {"rule": rule, "schedule": schedule, "dynamics": dynamics, "weights": weights}
     changes = {kind: values.parse(kind, text) for kind, text in given.items() if text is not None}
     shown = values.parse("stimulus", stimulus)
     check_stimulus(shown)
     what = Run(MODELS[model](n, shown.m, **changes), (Phase(shown, samples, hold, snapshots),), seed=seed, dtype=dtype)
     with progress() as started:
-        dataset = record(what, out, engine, on_progress=started(str(model), what))
+        dataset = record(what, out, engine, on_progress=started(model, what))
     if dataset.attrs["engine"] != engine:
         typer.echo(f"this run was finished before, on the {dataset.attrs['engine']} engine")
     picture = file_of(what, out).with_suffix(".png")
@@ -122,15 +121,14 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="folder for runs, pictures and numbers")] = Path("reproduction"),
 ) -> None:
     """Train the paper's three models on crossed bars and draw them side by side with their measures."""
-    from asynchebb.checks import InputError
+    from asynchebb.checks import one_of
     from asynchebb.experiments import three_models
 
-    if scale not in three_models.SCALES:
-        raise InputError(f"scale is {scale!r}; it must be one of {', '.join(three_models.SCALES)}")
+    one_of("scale", scale, three_models.SCALES)
     with progress() as started:
         table = three_models.reproduce(scale, out, started)
     print_table(three_models.title(scale), table)
-    typer.echo("\n".join(str(out / name) for name in ("mosaics.png", "learning.png", "measures.json")))
+    typer.echo("\n".join(str(out / name) for name in three_models.FILES))
 
 
 @contextmanager

@@ -251,7 +251,7 @@ def _assemble(run: Run, engine: str, file: Path, parts: list[Path], diverged: in
     shown = [sum(phase.samples for phase in run.phases[:p]) + sample for p, sample, _ in stops]
     n, m = run.network.n, run.network.m
     sizes = dict(snapshot=len(parts), neuron=n, presynaptic=n, input=m, probe=len(run.probes), sample=shown[-1])
-    kept = STATE | MEASURES | {name: TRACES[name] for name in (f"trace_{name}" for name in run.trace)}
+    kept = STATE | MEASURES | TRACES
     with _atomic(file, parts[0].parent) as temporary, h5netcdf.File(temporary, "w") as out:
         out.dimensions = {name: size for name, size in sizes.items() if size}
         out.attrs.update(_attributes(run, engine, diverged))
@@ -263,11 +263,12 @@ def _assemble(run: Run, engine: str, file: Path, parts: list[Path], diverged: in
                 for name in part.files:
                     if name == "step":
                         continue
+                    array = part[name]  # read from the disk each time it is asked for
                     axes, meaning = kept[name]
                     if name not in out.variables:
-                        _add(out, name, axes, meaning, dtype=part[name].dtype)
+                        _add(out, name, axes, meaning, dtype=array.dtype)
                     rows = number if axes[0] == "snapshot" else slice(shown[number - 1], shown[number])
-                    _fill(out.variables[name], rows, part[name])
+                    _fill(out.variables[name], rows, array)
 
 
 def _coordinates(run: Run, stops: list[tuple[int, int, int]]) -> dict[str, tuple[tuple[str, ...], str, Any]]:

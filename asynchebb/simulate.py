@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,7 +88,7 @@ class Run:
         settle(self, "seed", int(self.seed))
         settle(self, "dtype", float_type(self.dtype).name)
 
-    @property
+    @cached_property  # it may have to read whole arrays, and every part of a recording is named by it
     def identity(self) -> str:
         """Names the run: the same for the same run on any machine, another if anything in it changes."""
         return hashlib.sha256(f"{RESULTS_VERSION} {describe(self)}".encode()).hexdigest()[:20]

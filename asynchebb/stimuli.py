@@ -39,6 +39,13 @@ def _bars(p: int) -> np.ndarray:
     return np.concatenate([row == np.arange(p)[:, None], column == np.arange(p)[:, None]]) * 1.0
 
 
+def _one_of_each_half(factors: np.ndarray, rng: np.random.Generator, count: int) -> np.ndarray:
+    """Images of one random factor of the first half and one of the second."""
+    half = len(factors) // 2
+    first, second = rng.integers(half, size=(count, 2)).T
+    return np.maximum(factors[first], factors[half + second])
+
+
 @dataclass(frozen=True)
 @checked(p=at_least(2))
 class Crossbars(_Image):
@@ -50,9 +57,7 @@ class Crossbars(_Image):
         return _bars(self.p)
 
     def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        row, column = rng.integers(self.p, size=(count, 2)).T
-        bars = _bars(self.p)
-        return np.maximum(bars[row], bars[self.p + column])
+        return _one_of_each_half(self.factors(), rng, count)
 
 
 @dataclass(frozen=True)
@@ -85,9 +90,7 @@ class Diagonals(_Image):
         return np.concatenate([diagonals, (column + row) % self.p == offset]) * 1.0
 
     def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        diagonal, anti = rng.integers(self.p, size=(count, 2)).T
-        factors = self.factors()
-        return np.maximum(factors[diagonal], factors[self.p + anti])
+        return _one_of_each_half(self.factors(), rng, count)
 
 
 @dataclass(frozen=True)

@@ -42,12 +42,7 @@ def advance(
 
 
 def advance_in_place(
-    network: Network,
-    state: State,
-    X: np.ndarray,
-    hold: int,
-    engine: str = "cpu",
-    trace: tuple[str, ...] = (),
+    network: Network, state: State, X: np.ndarray, hold: int, engine: str, trace: tuple[str, ...]
 ) -> tuple[State, dict[str, np.ndarray]]:
     """`advance` for a caller who owns the state, as `prepare` gives it, and needs it no more."""
     at_least(1)("hold", hold)

@@ -29,6 +29,9 @@ SCALES = {
     "small": Scale(p=14, n=500, samples=2_000, hold=500),
 }
 
+# What is left beside the runs: the fields, the curves, the numbers.
+FILES = MOSAICS, LEARNING, MEASURES = "mosaics.png", "learning.png", "measures.json"
+
 # What the paper tests with (s = 60, f = 150), and a whole presentation, in which rates settle.
 PAPER, SETTLED = 0, 1
 
@@ -74,7 +77,7 @@ def reproduce(
         f"Gini {row['Gini']:.2f}, error {row['reconstruction error, last step']:.2f}"
         for name, row in table.items()
     }
-    figures.save(figures.models(datasets, captions), folder / "mosaics.png")
-    figures.save(figures.learning_curves(datasets), folder / "learning.png")
-    (folder / "measures.json").write_text(json.dumps(table, indent=2) + "\n")
+    figures.save(figures.models(datasets, captions), folder / MOSAICS)
+    figures.save(figures.learning_curves(datasets), folder / LEARNING)
+    (folder / MEASURES).write_text(json.dumps(table, indent=2) + "\n")
     return table
