@@ -8,7 +8,7 @@ CODE := asynchebb tests benchmarks conftest.py  # what a user leaves in the clon
 help:
 	@echo "make reproduce   train the paper's three models and draw them (reproduction/)"
 	@echo "make test        lint, types, all tests, the documents' code blocks"
-	@echo "make bench       speed and memory, as ratios inside one run (benchmarks/)"
+	@echo "make bench       speed beside other systems, growth, cold start, memory (benchmarks/)"
 	@echo "make pictures    draw the README's pictures again from the reproduction"
 	@echo "make lock        write the versions now in .venv to requirements.txt"
 
@@ -31,9 +31,17 @@ test: setup
 	$(BIN)/python -m pytest -n 2 tests
 	$(BIN)/python -m pytest README.md docs  # in one process: blocks build on each other
 
-bench: setup
-	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/memory.py
+# The peers that it compares with live in an environment of their own; one that cannot be installed
+# says so in its row. `make bench PEERS=all` takes in Brian2 and ANNarchy too.
+PEERS := usual
+BENCH := .venv-bench/bin/python -m pip install --quiet --disable-pip-version-check
+bench:
+	$(PYTHON) -m venv .venv-bench
+	$(BENCH) -r requirements.txt
+	$(BENCH) --no-deps --editable .
+	-$(BENCH) -r benchmarks/requirements.txt
+	$(if $(filter all,$(PEERS)),-$(BENCH) -r benchmarks/requirements-all.txt)
+	.venv-bench/bin/python benchmarks/bench.py $(PEERS)
 
 pictures: reproduce
 	mkdir -p docs/images
@@ -43,4 +51,4 @@ lock: setup
 	$(BIN)/python -m pip freeze --exclude-editable --exclude asynchebb > requirements.txt
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-bench .pytest_cache .mypy_cache .ruff_cache

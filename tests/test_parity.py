@@ -62,8 +62,32 @@ def test_the_comparison_sees_blocks_that_were_kept_and_blocks_that_were_undone(d
     slow, _ = ah.advance(network, state, X, hold=200, engine="reference")
     for name in ah.State._fields:
         np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), rtol=1e-9, atol=1e-9, err_msg=name)
-    [(in_blocks, undone)] = counts
-    assert in_blocks > 0 and undone > 0
+    [(on_awake_neurons, undone)] = counts
+    assert on_awake_neurons > 0 and undone > 0
+
+
+def test_negative_weights_in_a_users_state_are_no_inhibition():
+    """They may drive a silent neuron: then no bound holds, and all neurons must be run."""
+    network = ah.asynchronous(n=300, m=36, schedule=ah.Asynchronous(r_b=0.5, r_r=50))
+    rng = np.random.default_rng(0)
+    state = network.init(rng, np.float64)
+    state = state._replace(M=rng.normal(0, 0.01, (300, 300)), u=rng.normal(-10, 5, 300))
+    X = ah.Crossbars(6).sample(np.random.default_rng(1), 3)
+    fast, _ = ah.advance(network, state, X, hold=100, engine="cpu")
+    slow, _ = ah.advance(network, state, X, hold=100, engine="reference")
+    for name in ah.State._fields:
+        np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def test_a_large_network_on_all_cores_agrees_with_the_reference(monkeypatch):
+    monkeypatch.setattr(cpu, "WIDE", 100)
+    network = ah.asynchronous(n=600, m=36, schedule=ah.Asynchronous(r_b=0.5, r_r=50))
+    state = network.init(np.random.default_rng(0), np.float64)
+    X = ah.Crossbars(6).sample(np.random.default_rng(1), 6)
+    fast, _ = ah.advance(network, state, X, hold=200, engine="cpu")
+    slow, _ = ah.advance(network, state, X, hold=200, engine="reference")
+    for name in ah.State._fields:
+        np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 @pytest.mark.parametrize("engine", FAST)

@@ -1,4 +1,4 @@
-"""The fast engine for one core: Numba compiles the loop together with the network's own equations.
+"""The fast engine: Numba compiles the loop together with the network's own equations.
 
 The loop (`cpu_loop.py`) and the linear algebra (`cpu_columns.py`) know no equation by name. For
 each combination of equations a copy of the loop is kept in the user's cache folder, under a name
@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-import shutil
 import sys
 import tempfile
 from collections import namedtuple
@@ -23,43 +22,95 @@ import numpy as np
 
 from asynchebb import equations
 from asynchebb.engines.traces import Traces
+from asynchebb.engines.traces import empty as empty_traces
 from asynchebb.network import VANISHING, Network, State
 
-LOOP, COLUMNS = (Path(__file__).with_name(name) for name in ("cpu_loop.py", "cpu_columns.py"))
+LOOP, COLUMNS, WIDE_COLUMNS, TILES = (
+    Path(__file__).with_name(f"cpu_{name}.py") for name in ("loop", "columns", "wide", "tiles")
+)
+
+WIDE = 4_000  # neurons from which on one network uses all cores
 
 
 def advance(network: Network, state: State, X: np.ndarray, hold: int, traces: Traces) -> State:
-    records = {kind: getattr(network, kind) for kind in equations.METHODS}
-    module = loop(tuple(map(type, records.values())), state.W.dtype)
-    # In the state's own precision: a float64 constant would make float64 of all that it meets.
+    module = loop(_types(network), state.W.dtype, network.n >= WIDE)
     number = state.W.dtype.type
-    constants = [
-        getattr(module, kind)(*map(number, equations.constants(record).values())) for kind, record in records.items()
-    ]
-    floor = number(getattr(network.rule, "floor", 0.0))
     arrays = (state.W, state.M.T, *state[2:])  # M by presynaptic column lies in one piece
-    additive = bool(getattr(network.dynamics, "additive", False))
-    module.advance(*constants, floor, additive, number(VANISHING), arrays, X, hold, traces)
+    module.advance(*_constants(network, module, number), number(VANISHING), arrays, X, hold, traces)
     return state
 
 
+def warm_up(network: Network, dtype: str = "float32") -> bool:
+    """Compile what this network needs; False if it has been compiled before."""
+    needed = (_types(network), np.dtype(dtype), network.n >= WIDE)
+    new = not compiled(loop_name(*needed))
+    loop(*needed)
+    return new
+
+
+def _types(network: Network) -> tuple[type, ...]:
+    return tuple(type(getattr(network, kind)) for kind in equations.METHODS)
+
+
+def _constants(network: Network, module: ModuleType, number: type) -> list:
+    """The equations' constants, φ and whether the dynamics are additive, in the state's own precision: a float64 would
+    make float64 of all that it meets."""
+    records = {kind: getattr(network, kind) for kind in equations.METHODS}
+    constants = [
+        getattr(module, kind)(*map(number, equations.constants(record).values())) for kind, record in records.items()
+    ]
+    floor, additive = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "additive", False)
+    return [*constants, number(floor), bool(additive)]
+
+
 @cache
-def loop(types: tuple[type, ...], dtype: np.dtype) -> ModuleType:
-    """The loop compiled with the methods of these types, or as it was compiled before."""
+def loop(types: tuple[type, ...], dtype: np.dtype, wide: bool = False) -> ModuleType:
+    """The loop compiled with the methods of these types, for all cores or one, or as it was compiled before."""
+    from filelock import FileLock
+
+    name = loop_name(types, dtype, wide)
+    # One process compiles and the others wait: it costs them nothing, and all have the same bits.
+    with FileLock(cache_folder() / f"{name}.lock"):
+        module = _module(name, types, wide)
+        if not compiled(name):
+            names = " × ".join(cls.__name__ for cls in types)
+            print(f"asynchebb: compiling {names} in {dtype} (once, some seconds)", file=sys.stderr, flush=True)
+        _one_step(module, types, dtype.type)
+    return module
+
+
+def loop_name(types: tuple[type, ...], dtype: np.dtype, wide: bool) -> str:
+    return f"asynchebb_loop_{_digest(_source(wide), _passes(wide), *map(equations.fingerprint, types), dtype.name)}"
+
+
+def compiled(name: str) -> bool:
+    return any(cache_folder().glob(f"__pycache__/{name}.*.nbc"))
+
+
+def _module(name: str, types: tuple[type, ...], wide: bool) -> ModuleType:
+    """A copy of the loop with the equations of these types in it."""
     from numba import njit
 
-    columns = _columns()
-    name = f"asynchebb_loop_{_digest(LOOP, COLUMNS, *map(equations.fingerprint, types), dtype.name)}"
-    if not any(cache_folder().glob(f"__pycache__/{name}.*.nbc")):
-        names = " × ".join(cls.__name__ for cls in types)
-        print(f"asynchebb: compiling {names} in {dtype} (once, some seconds)", file=sys.stderr, flush=True)
-    module = _import_copy(LOOP, name, name)
+    columns = _columns(wide)
+    module = _import_copy(_source(wide), name, name)
     for (kind, methods), cls in zip(equations.METHODS.items(), types, strict=True):
         for method in methods:
             equation = _moved(getattr(cls, method), module)
             setattr(module, method, njit(**{**columns.INNER, "cache": False})(equation))
         setattr(module, kind, namedtuple(kind, equations.field_names(cls), module=name))
     return module
+
+
+def _one_step(module: ModuleType, types: tuple[type, ...], number: type) -> None:
+    """Run the smallest network for one step, by which Numba compiles the loop or loads it."""
+    constants = [
+        getattr(module, kind)(*(number(1) for _ in equations.field_names(cls)))
+        for kind, cls in zip(equations.METHODS, types, strict=True)
+    ]
+    dtype = np.dtype(number)
+    W, M, X, u, y, a = (np.zeros(shape, dtype) for shape in ((1, 1), (1, 1), (1, 1), 1, 1, 1))
+    state = (W, M, u, y, np.zeros(1, np.int64), a)
+    module.advance(*constants, number(0), False, number(VANISHING), state, X, 1, empty_traces((), 1, 1, dtype))
 
 
 def _moved(function: FunctionType, module: ModuleType) -> FunctionType:
@@ -70,17 +121,32 @@ def _moved(function: FunctionType, module: ModuleType) -> FunctionType:
 
 
 @cache
-def _columns() -> ModuleType:
-    # Under its own name, so that copies of the loop import the copy that Numba can write beside.
-    return _import_copy(COLUMNS, "asynchebb.engines.cpu_columns", f"asynchebb_columns_{_digest(COLUMNS)}")
+def _columns(wide: bool) -> ModuleType:
+    """The passes over W and M, under their own names, so that the loop imports the copy that Numba can write beside."""
+    path = WIDE_COLUMNS if wide else COLUMNS
+    if wide:
+        _columns(False)
+    file_name = f"asynchebb_{path.stem}_{_digest(_passes(wide))}"
+    return _import_copy(path.read_text(encoding="utf-8"), f"asynchebb.engines.{path.stem}", file_name)
 
 
-def _import_copy(source: Path, module_name: str, file_name: str) -> ModuleType:
+def _source(wide: bool) -> str:
+    """The loop: that of a large network takes its passes over W and M from elsewhere."""
+    text = LOOP.read_text(encoding="utf-8")
+    return text.replace("engines.cpu_columns import", "engines.cpu_wide import") if wide else text
+
+
+def _passes(wide: bool) -> str:
+    paths = (TILES, COLUMNS, WIDE_COLUMNS) if wide else (TILES, COLUMNS)
+    return "".join(path.read_text(encoding="utf-8") for path in paths)
+
+
+def _import_copy(source: str, module_name: str, file_name: str) -> ModuleType:
     """Import the source from a copy in the cache folder: Numba keeps compiled code beside the file."""
     path = cache_folder() / f"{file_name}.py"
     if not path.exists():
         part = path.with_suffix(f".{os.getpid()}")
-        shutil.copyfile(source, part)
+        part.write_text(source, encoding="utf-8")
         os.utime(part, (0, 0))  # Numba takes a file of another date for another file
         part.replace(path)
     spec = importlib.util.spec_from_file_location(module_name, path)
@@ -90,13 +156,13 @@ def _import_copy(source: Path, module_name: str, file_name: str) -> ModuleType:
     return module
 
 
-def _digest(*parts: Path | str) -> str:
+def _digest(*parts: str) -> str:
     """Names compiled code by all that goes into it."""
     import numba
 
     digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
     for part in parts:
-        digest.update(part.read_bytes() if isinstance(part, Path) else f"\n{part}".encode())
+        digest.update(f"\n{part}".encode())
     return digest.hexdigest()[:24]
 
 

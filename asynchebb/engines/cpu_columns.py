@@ -9,16 +9,22 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-# What of each neuron changes during a hold: its state, b = Wx, what its row of W is still to be
-# multiplied by (scale) and how often x is to be added to it (shift), the s of its row of M, and
-# whether that row has grown.
-Neurons = namedtuple("Neurons", "u y c a b scale shift s grown")
+from asynchebb.engines.cpu_tiles import VECTOR, sum_columns
 
-# Room to work in. For each neuron a number, an index or a truth; and the near part of M̂.
-Room = namedtuple(
-    "Room",
-    "inhibition rates gains keep boost drop total least active rows slow near whole opened fetched Q",
-)
+# What of each neuron changes during a hold: in rows of `numbers` its u, y and a, b = Wx, what its row
+# of W is still to be multiplied by (scale) and how often x is to be added to it (shift), and the s of
+# its row of M; its count c; and whether its row of M has grown.
+Neurons = namedtuple("Neurons", "numbers c grown")
+
+# Room to work in: rows of a number, an index or a truth for each neuron; and the near part of M̂, twice.
+# Few wide arrays instead of many narrow ones: compiling takes half as long.
+Room = namedtuple("Room", "numbers indices truths Q saved_Q")
+SUM = 7  # row of a neuron's numbers: the sum of its y since it was put with the near ones
+INHIBITION, TOTAL, LEAST, BOUND, KEEP_W, GAIN_W, KEEP_M, GAIN_M, DROP, KEEP, BOOST = range(11)  # rows of numbers
+ACTIVE, NEAR, ROWS, CURRENT, WHOLE = range(5)  # rows of indices
+LISTED, OPENED, WANTED, FETCHED, SAVED = range(5)  # rows of truths
+
+LANES = 16  # awake neurons come in groups of so many: whole vectors
 
 COMPILE = {
     "cache": True,
@@ -33,105 +39,236 @@ INNER = {**COMPILE, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 @njit(**INNER)
-def feed_forward(W, x, pixels, b):
-    """b = W @ x, over the pixels that are not zero."""
-    for i in range(W.shape[0]):
-        total = W.dtype.type(0)
-        for j in pixels:
-            total += W[i, j] * x[j]
-        b[i] = total
+def fields(neurons):
+    """u, y, c, a, b, scale, shift, s and grown of each neuron."""
+    v = neurons.numbers
+    return v[0], v[1], neurons.c, v[2], v[3], v[4], v[5], v[6], neurons.grown
 
 
 @njit(**INNER)
-def activate(y, n, active, rates):
-    """Gather the active of the first n neurons and their rates: active = flatnonzero(y > 0)."""
+def never_negative(P, columns, count):
+    """Are all weights in these columns 0 or more?"""
+    below = 0
+    for q in range(count):
+        j = columns[q]
+        for i in range(len(P)):
+            below += not P[j, i] >= 0
+    return below == 0
+
+
+@njit(**INNER)
+def list_pixels(x):
+    """The pixels that are not zero, and their number."""
+    pixels, count = np.empty(len(x), np.int64), 0
+    for j in range(len(x)):
+        pixels[count] = j
+        count += x[j] != 0
+    return pixels, count
+
+
+@njit(**INNER)
+def feed_forward(W, x, every):
+    """b = W @ x, over the pixels that are not zero; how many these are."""
+    pixels, count = list_pixels(x)
+    feed_forward_rows(W, x, pixels, count, 0, len(W), every)
+    return count
+
+
+@njit(**INNER)
+def feed_forward_rows(W, x, pixels, count, first, last, every):
+    """Of some rows, four at a time; what is still to be done to a row of W is nothing yet."""
+    _, _, _, _, b, scale, shift, _, grown = fields(every)
+    zero = W.dtype.type(0)
+    for i in range(first, last):
+        scale[i], shift[i], grown[i] = 1, 0, False
+    fours = last - (last - first) % 4
+    for i in range(first, fours, 4):
+        b0, b1, b2, b3 = zero, zero, zero, zero
+        for k in range(count):
+            j = pixels[k]
+            b0 += W[i, j] * x[j]
+            b1 += W[i + 1, j] * x[j]
+            b2 += W[i + 2, j] * x[j]
+            b3 += W[i + 3, j] * x[j]
+        b[i], b[i + 1], b[i + 2], b[i + 3] = b0, b1, b2, b3
+    for i in range(fours, last):
+        b[i] = zero
+        for k in range(count):
+            b[i] += W[i, pixels[k]] * x[pixels[k]]
+
+
+@njit(**INNER)
+def activate(y, n, active, listed):
+    """List the active of the first n neurons: active = flatnonzero(y > 0)."""
     count = 0
     for i in range(n):
-        active[count], rates[count] = i, y[i]
+        active[count], listed[i] = i, y[i] > 0
         count += y[i] > 0
     return count
 
 
 @njit(**INNER)
-def lateral(P, n, active, rates, count, inhibition):
-    """inhibition = M̂ @ y, over the active columns alone, eight at a time."""
-    inhibition[:n] = 0
-    last = count - count % 8
-    for q in range(0, last, 8):
+def begin_block(y, n, total, least):
+    for i in range(n):
+        total[i], least[i] = 0, y[i]
+
+
+@njit(**INNER)
+def list_more(y, active, listed, count, n):
+    """List the active ones that are not listed yet."""
+    for i in range(n):
+        if y[i] > 0 and not listed[i]:
+            active[count], listed[i] = i, True
+            count += 1
+    return count
+
+
+@njit(**INNER)
+def lateral_near(Q, first, last, active, y, count, backwards, inhibition):
+    """inhibition = Q @ y, over the active columns alone, for the rows first … last, both multiples of LANES.
+
+    Done forwards and backwards by turns, it finds what it used last still in the nearest cache.
+    """
+    vector = VECTOR // Q.itemsize
+    vectors = (last - first) // vector
+    fours = max(0, vectors // 4 - 1)  # the last tile is the rest, up to seven vectors
+    rest = vectors - 4 * fours
+    for t in range(fours + 1):
+        tile = fours - t if backwards else t
+        start = first + 4 * vector * tile
+        if tile < fours or rest == 4:
+            sum_columns(Q, active, y, count, backwards, start, 4, inhibition)
+        elif rest == 7:
+            sum_columns(Q, active, y, count, backwards, start, 7, inhibition)
+        elif rest == 6:
+            sum_columns(Q, active, y, count, backwards, start, 6, inhibition)
+        elif rest == 5:
+            sum_columns(Q, active, y, count, backwards, start, 5, inhibition)
+        elif rest == 3:
+            sum_columns(Q, active, y, count, backwards, start, 3, inhibition)
+        elif rest == 2:
+            sum_columns(Q, active, y, count, backwards, start, 2, inhibition)
+        elif rest == 1:
+            sum_columns(Q, active, y, count, backwards, start, 1, inhibition)
+
+
+@njit(**INNER)
+def lateral(P, active, y, count, inhibition):
+    """inhibition = M̂ @ y, over the active columns alone."""
+    lateral_rows(P, np.uint64(0), np.uint64(len(P)), active, y, count, inhibition)
+
+
+@njit(**INNER)
+def lateral_rows(P, first, last, active, y, count, inhibition):
+    """Of some rows, eight columns at a time. (Signed bounds might be negative, which would spoil the vectors.)"""
+    for i in range(first, last):
+        inhibition[i] = 0
+    whole = count - count % 8
+    for q in range(0, whole, 8):
         j0, j1, j2, j3 = active[q], active[q + 1], active[q + 2], active[q + 3]
         j4, j5, j6, j7 = active[q + 4], active[q + 5], active[q + 6], active[q + 7]
-        y0, y1, y2, y3 = rates[q], rates[q + 1], rates[q + 2], rates[q + 3]
-        y4, y5, y6, y7 = rates[q + 4], rates[q + 5], rates[q + 6], rates[q + 7]
-        for i in range(n):
+        y0, y1, y2, y3, y4, y5, y6, y7 = y[j0], y[j1], y[j2], y[j3], y[j4], y[j5], y[j6], y[j7]
+        for i in range(first, last):
             inhibition[i] += (
                 (P[j0, i] * y0 + P[j1, i] * y1)
                 + (P[j2, i] * y2 + P[j3, i] * y3)
                 + (P[j4, i] * y4 + P[j5, i] * y5)
                 + (P[j6, i] * y6 + P[j7, i] * y7)
             )
-    for q in range(last, count):
-        j0, y0 = active[q], rates[q]
-        for i in range(n):
+    for q in range(whole, count):
+        j0, y0 = active[q], y[active[q]]
+        for i in range(first, last):
             inhibition[i] += P[j0, i] * y0
 
 
 @njit(**INNER)
-def lateral_twice(P, n, columns, count, first, second, to_first, to_second):
-    """to_first = M̂ @ first and to_second = M̂ @ second in one pass over these columns."""
-    to_first[:n], to_second[:n] = 0, 0
-    last = count - count % 2
-    for q in range(0, last, 2):
-        j0, j1 = columns[q], columns[q + 1]
-        f0, f1, s0, s1 = first[q], first[q + 1], second[q], second[q + 1]
+def change_W(keep, gain, scale, shift, b, x_x, n):
+    """w_i ← keep_i w_i + gain_i x, by the scales alone."""
+    for i in range(n):
+        scale[i] *= keep[i]
+        shift[i] = keep[i] * shift[i] + gain[i]
+        b[i] = keep[i] * b[i] + gain[i] * x_x
+
+
+@njit(**INNER)
+def change_M(keep, gain, s, grown, n):
+    """m_i ← keep_i m_i by the scales alone; leaves the gains of M̂ instead of those of M, and counts them."""
+    grew = 0
+    for i in range(n):
+        s[i] *= keep[i]
+        gain[i] /= s[i]
+        grown[i] |= gain[i] != 0
+        grew += gain[i] != 0
+    return grew
+
+
+@njit(**INNER)
+def hebb(P, n, active, y, count, gains, grew, rows):
+    """M̂_ij += gains_i y_j for the active j; `grew` of the gains are not 0."""
+    if 8 * grew > n:
+        hebb_columns(P, n, active, y, 0, count, gains)
+        return
+    grew = 0
+    for i in range(n):
+        rows[grew] = i
+        grew += gains[i] != 0
+    for r in range(grew):
+        i = rows[r]
+        for q in range(count):
+            P[active[q], i] += gains[i] * y[active[q]]
+
+
+@njit(**INNER)
+def hebb_columns(P, n, active, y, first, last, gains):
+    """Of some of the active columns."""
+    for q in range(first, last):
+        j = active[q]
+        y_j = y[j]
         for i in range(n):
-            to_first[i] += P[j0, i] * f0 + P[j1, i] * f1
-            to_second[i] += P[j0, i] * s0 + P[j1, i] * s1
-    for q in range(last, count):
-        j0, f0, s0 = columns[q], first[q], second[q]
-        for i in range(n):
-            to_first[i] += P[j0, i] * f0
-            to_second[i] += P[j0, i] * s0
+            P[j, i] += gains[i] * y_j
 
 
 @njit(**INNER)
-def hebb(P, n, active, rates, count, rows, gains, changed):
-    """M̂[rows] += gains_i y_j, for the active j alone; `gains`, 0 but at these rows, is 0 there too after."""
-    for q in range(count):
-        j, y_j = active[q], rates[q]
-        if 8 * changed > n:
-            for i in range(n):
-                P[j, i] += gains[i] * y_j
-        else:
-            for r in range(changed):
-                P[j, rows[r]] += gains[rows[r]] * y_j
-    for r in range(changed):
-        gains[rows[r]] = 0
+def round_up(count):
+    """To whole vectors."""
+    return count + -count % LANES
 
 
 @njit(**INNER)
-def take(every, near, count, some, room):
-    """The near neurons side by side: some = every[near]; gives room for their part of M̂, to be fetched when used."""
-    for q in range(count):
-        i = near[q]
-        some.u[q] = every.u[i]
-        some.y[q] = every.y[i]
-        some.c[q] = every.c[i]
-        some.a[q] = every.a[i]
-        some.b[q] = every.b[i]
-        some.scale[q] = every.scale[i]
-        some.shift[q] = every.shift[i]
-        some.s[q] = every.s[i]
-        some.grown[q] = False
-        room.fetched[q] = False
-    width = count + 15 - (count + 15) % 16
-    return room.Q[: count * width].reshape(count, width)
+def near_matrix(Q, size):
+    """Room for the near part of M̂."""
+    # An odd number of vectors a row: else the rows would compete for the same lines of the cache.
+    width = round_up(size) + (LANES if round_up(size) % (2 * LANES) == 0 else 0)
+    return Q[: size * width].reshape(size, width)
 
 
 @njit(**INNER)
-def fetch(P, near, size, active, count, fetched, Q):
-    """Q[q] = the near part of the presynaptic column of near neuron q, for the active ones that are not there yet."""
-    for k in range(count):
-        q = active[k]
+def copy_neurons(source, count, target):
+    """The first few neurons of the source, also in the target."""
+    for r in range(len(source.numbers)):
+        for i in range(count):
+            target.numbers[r, i] = source.numbers[r, i]
+    for i in range(count):
+        target.c[i], target.grown[i] = source.c[i], source.grown[i]
+
+
+@njit(**INNER)
+def take(every, room, size, k, some):
+    """some = every[near]: the near neurons side by side, at step k; their columns are fetched when used."""
+    near, current, fetched = room.indices[NEAR], room.indices[CURRENT], room.truths[FETCHED]
+    for r in range(len(every.numbers)):
+        for q in range(size):
+            some.numbers[r, q] = every.numbers[r, near[q]]
+    for q in range(size):
+        some.c[q], some.grown[q] = every.c[near[q]], every.grown[near[q]]
+        some.numbers[SUM, q], current[q], fetched[q] = 0, k, False
+
+
+@njit(**INNER)
+def fetch(P, near, size, columns, first, last, fetched, Q):
+    """Q[q] = the near part of the presynaptic column of near neuron q, for those of these columns not there yet."""
+    for k in range(first, last):
+        q = columns[k]
         if not fetched[q]:
             j = near[q]
             for i in range(size):
@@ -140,27 +277,60 @@ def fetch(P, near, size, active, count, fetched, Q):
 
 
 @njit(**INNER)
-def put_back(some, near, count, every, room, Q, P):
+def swap(some, room, q, r, size, Q):
+    """Exchange near neurons q and r."""
+    numbers, c, grown = some
+    near, current, fetched = room.indices[NEAR], room.indices[CURRENT], room.truths[FETCHED]
+    for k in range(len(numbers)):
+        numbers[k, q], numbers[k, r] = numbers[k, r], numbers[k, q]
+    c[q], c[r], grown[q], grown[r] = c[r], c[q], grown[r], grown[q]
+    near[q], near[r], current[q], current[r] = near[r], near[q], current[r], current[q]
+    if fetched[q] or fetched[r]:
+        fetched[q], fetched[r] = fetched[r], fetched[q]
+        for i in range(size):
+            Q[q, i], Q[r, i] = Q[r, i], Q[q, i]
+    for j in range(size):
+        if fetched[j]:
+            Q[j, q], Q[j, r] = Q[j, r], Q[j, q]
+
+
+@njit(**INNER)
+def save(Q, size, fetched, saved, saved_Q):
+    """Keep the fetched columns as they are."""
+    for q in range(size):
+        saved[q] = fetched[q]
+        if fetched[q]:
+            for i in range(size):
+                saved_Q[q, i] = Q[q, i]
+
+
+@njit(**INNER)
+def restore(saved_Q, saved, size, fetched, Q):
+    """Undo what has become of them since."""
+    for q in range(size):
+        fetched[q] = saved[q]
+        if saved[q]:
+            for i in range(size):
+                Q[q, i] = saved_Q[q, i]
+
+
+@njit(**INNER)
+def put_back(some, room, size, Q, every, P):
     """every[near] = some, and M̂[near, near] = Q where a row has grown."""
-    grown = 0
-    for q in range(count):
-        i = near[q]
-        every.u[i] = some.u[q]
-        every.y[i] = some.y[q]
-        every.c[i] = some.c[q]
-        every.a[i] = some.a[q]
-        every.b[i] = some.b[q]
-        every.scale[i] = some.scale[q]
-        every.shift[i] = some.shift[q]
-        every.s[i] = some.s[q]
-        every.grown[i] |= some.grown[q]
-        room.rows[grown] = q
-        grown += some.grown[q]
-    for q in range(count):
-        if room.fetched[q]:
+    near, rows, fetched = room.indices[NEAR], room.indices[ROWS], room.truths[FETCHED]
+    for r in range(len(every.numbers)):
+        for q in range(size):
+            every.numbers[r, near[q]] = some.numbers[r, q]
+    count = 0
+    for q in range(size):
+        every.c[near[q]], every.grown[near[q]] = some.c[q], some.grown[q]
+        rows[count] = q
+        count += some.grown[q]
+    for q in range(size):
+        if fetched[q]:
             j = near[q]
-            for r in range(grown):
-                P[j, near[room.rows[r]]] = Q[q, room.rows[r]]
+            for r in range(count):
+                P[j, near[rows[r]]] = Q[q, rows[r]]
 
 
 @njit(**INNER)
@@ -182,7 +352,9 @@ def rescale_row(P, s, grown, i, smallest):
 def fold_row(w, x, scale, shift, smallest):
     """w ← scale w + shift x; a row that has only faded keeps its direction."""
     if shift == 0 and scale > 0:
-        largest = w.max()
+        largest = w.dtype.type(0)
+        for j in range(len(w)):
+            largest = max(largest, w[j])
         if 0 < scale * largest < smallest:
             scale = smallest / largest
     for j in range(len(w)):
@@ -207,14 +379,11 @@ def rectified_row(w, x, scale, shift, keep, gain):
 
 @njit(**INNER)
 def rectified(P, y, rows, count, keep, gain, drop):
-    """M_i ← [keep_i M_i + gain_i y_j − drop_i]₊ for these rows, at which keep, gain and drop are back to 1, 0, 0 after.
-
-    At the rows that do not change they are so before: where many rows change it is quicker to pass
-    over whole columns than to jump from row to row.
-    """
+    """M_i ← [keep_i M_i + gain_i y_j − drop_i]₊ for these rows; keep, gain and drop are 1, 0, 0 at all others."""
     n = P.shape[0]
     for j in range(n):
         y_j = y[j]
+        # Where many rows change it is quicker to pass over whole columns than to jump from row to row.
         if 8 * count > n:
             for i in range(n):
                 z = keep[i] * P[j, i] + gain[i] * y_j - drop[i]
@@ -224,8 +393,6 @@ def rectified(P, y, rows, count, keep, gain, drop):
                 i = rows[r]
                 z = keep[i] * P[j, i] + gain[i] * y_j - drop[i]
                 P[j, i] = z if z > 0 or z != z else 0
-    for r in range(count):
-        keep[rows[r]], gain[rows[r]], drop[rows[r]] = 1, 0, 0
 
 
 @njit(**INNER)
@@ -239,53 +406,93 @@ def fold_W(W, x, scale, shift, smallest):
 @njit(**INNER)
 def fold_M(P, s, grown, rows, largest, smallest):
     """M̂_i ← s_i M̂_i for the rows with s_i ≠ 1, so that s = 1; a fading row keeps its direction."""
-    n = P.shape[0]
-    count = 0
-    only_faded = False
+    count = rows_to_fold(P, s, grown, rows, largest, smallest)
+    fold_columns(P, 0, len(P), s, rows, count)
+    for i in range(len(P)):
+        s[i] = 1
+
+
+@njit(**INNER)
+def rows_to_fold(P, s, grown, rows, largest, smallest):
+    """List the rows with s_i ≠ 1, and see to those that fade; their number."""
+    n, count, only_faded = len(P), 0, False
     for i in range(n):
         rows[count] = i
         count += s[i] != 1
         only_faded |= s[i] != 1 and not grown[i]
-    if count == 0:
-        return
     if only_faded:
-        largest[:n] = 0
+        for i in range(n):
+            largest[i] = 0
         for j in range(n):
             for i in range(n):
                 largest[i] = max(largest[i], P[j, i])
         for i in range(n):
             if not grown[i] and 0 < s[i] * largest[i] < smallest:
                 s[i] = smallest / largest[i]
-    for j in range(n):
+    return count
+
+
+@njit(**INNER)
+def fold_columns(P, first, last, s, rows, count):
+    """Of some columns."""
+    n = len(P)
+    for j in range(first, last if count else first):
+        # Where many rows change it is quicker to pass over whole columns than to jump from row to row.
         if 8 * count > n:
             for i in range(n):
                 P[j, i] *= s[i]
         else:
             for r in range(count):
                 P[j, rows[r]] *= s[rows[r]]
-    s[:] = 1
 
 
 @njit(**INNER)
-def vector(W):
-    """A number for each neuron."""
-    return np.zeros(W.shape[0], W.dtype)
+def neurons(n, like):
+    """Of n neurons, with some to spare for whole vectors."""
+    return Neurons(np.zeros((8, n + LANES), like.dtype), np.zeros(n, np.int64), np.zeros(n, np.bool_))
 
 
 @njit(**INNER)
-def neurons(u, y, c, a):
-    b, scale, shift, s = np.zeros_like(u), np.ones_like(u), np.zeros_like(u), np.ones_like(u)
-    return Neurons(u, y, c, a, b, scale, shift, s, np.zeros(len(u), np.bool_))
+def enter(state, every):
+    """The neurons as the state has them."""
+    _, _, u, y, c, a = state
+    for i in range(len(u)):
+        every.numbers[0, i], every.numbers[1, i], every.numbers[2, i], every.c[i] = u[i], y[i], a[i], c[i]
+        every.numbers[6, i] = 1
 
 
 @njit(**INNER)
-def workroom(W):
-    n = W.shape[0]
-    keep = vector(W)
-    keep[:] = 1
-    active, rows = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    slow, near = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    # At most half of the neurons are near, so their part of M is at most a quarter of it.
-    Q = np.empty(n * n // 4 + 8 * n, W.dtype)
-    numbers = (vector(W), vector(W), vector(W), keep, vector(W), vector(W), vector(W), vector(W))
-    return Room(*numbers, active, rows, slow, near, np.arange(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_), Q)
+def leave(every, state):
+    """The state as the neurons are."""
+    _, _, u, y, c, a = state
+    for i in range(len(u)):
+        u[i], y[i], a[i], c[i] = every.numbers[0, i], every.numbers[1, i], every.numbers[2, i], every.c[i]
+
+
+@njit(**INNER)
+def workroom(n, like):
+    # Q is as large as M at the most; what is not used takes no memory.
+    Q, saved_Q = np.empty(n * (n + 2 * LANES), like.dtype), np.empty(n * (n + 2 * LANES), like.dtype)
+    room = Room(
+        np.zeros((11, n + LANES), like.dtype), np.zeros((5, n), np.int64), np.zeros((5, n), np.bool_), Q, saved_Q
+    )
+    for i in range(n):
+        room.indices[WHOLE, i] = i
+    return room
+
+
+@njit(**INNER)
+def record(traces, t, y, opened, index, size):
+    """Write down the rates and the gates of these neurons at step t, where they are asked for."""
+    if traces.active.size:
+        traces.active[t] = 0
+        for i in range(size):
+            traces.active[t] += y[i] > 0
+    if traces.y.size:
+        for i in range(traces.y.shape[1]):
+            traces.y[t, i] = 0
+        for i in range(size):
+            traces.y[t, index[i]] = y[i]
+    if traces.burst.size:
+        for i in range(size):
+            traces.burst[t, index[i]] = opened[i]

@@ -6,11 +6,15 @@ Exact up to rounding, and fast because of the structure of the model:
 2. Few neurons are active, so only their columns of M are read.
 3. M = diag(s)·M̂, so a leak is s_i ← s_i (1 − ηλ) and only active entries of a row are touched.
 4. Rectifying can bite only if φ ≠ 0, ηλ > 1 or η < 0: such rows take a slower path.
-5. Most silent neurons stay silent for many steps. A block of steps runs on the near neurons alone,
-   those active or likely to become so, with their part of M̂ gathered into a small matrix that
-   stays in the nearest cache. At its end the far neurons are brought up to date by one step with
-   the summed drive, after a bound has shown that none of them could have become active; where it
-   has not, nothing of the block is kept and it is run again, shorter or on all neurons.
+5. Most silent neurons stay silent for many steps.
+   - The far ones cannot become active in this hold even without any inhibition. They are left out,
+     and brought up to date at its end by one step with the summed drive.
+   - The near ones are put side by side, with their part of M̂, and of these only the first few, the
+     awake ones, are run at every step: those active or soon to be so. After a block of steps a
+     bound shows which of the others could have become active meanwhile. If none could, they too
+     take one step with the summed drive; otherwise the block is undone, those join the awake ones,
+     and it is run again.
+   So the innermost loop works on a small matrix that stays in the nearest cache.
 All of these are undone at the end of a hold (scale = 1, shift = 0, s = 1), so that a run may be
 cut at any stimulus and goes on to the same bits.
 """
@@ -21,23 +25,60 @@ import numpy as np
 from numba import njit
 
 from asynchebb.engines.cpu_columns import (
+    ACTIVE,
+    BOOST,
+    BOUND,
     COMPILE,
+    CURRENT,
+    DROP,
+    FETCHED,
+    GAIN_M,
+    GAIN_W,
+    INHIBITION,
     INNER,
+    KEEP,
+    KEEP_M,
+    KEEP_W,
+    LEAST,
+    LISTED,
+    NEAR,
+    OPENED,
+    ROWS,
+    SAVED,
+    SUM,
+    TOTAL,
+    WANTED,
+    WHOLE,
     activate,
+    begin_block,
+    change_M,
+    change_W,
+    copy_neurons,
     dot,
+    enter,
     feed_forward,
     fetch,
+    fields,
     fold_M,
     fold_row,
     fold_W,
     hebb,
     lateral,
-    lateral_twice,
+    lateral_near,
+    leave,
+    list_more,
+    near_matrix,
     neurons,
+    never_negative,
     put_back,
+    record,
     rectified,
     rectified_row,
     rescale_row,
+    restore,
+    round_up,
+    save,
+    swap,
     take,
     workroom,
 )
@@ -48,174 +89,245 @@ step = gate = leak_w = leak_m = rate = None
 # What stays the same during a hold.
 Held = namedtuple("Held", "dynamics rule schedule floor smallest hold n m x x_x pixels")
 
-FIRST_BLOCK = 8  # steps; after a block that could be kept, the next one is twice as long
-CAUTION = 0.1  # the share by which inhibition is expected to fall within a block at the most
+FIRST_BLOCK, LONGEST_BLOCK = 8, 32  # steps; after a block that could be kept, the next one is twice as long
+CAUTION = 0.05  # the share by which inhibition is expected to fall from one block to the next at the most
 SMALLEST_SCALE = 1e-9  # a row of W or M whose scale or s has come down to this is brought back to 1
 
 
 @njit(**COMPILE)
 def advance(dynamics, rule, schedule, floor, additive, smallest, state, X, hold, traces):
-    """Show X to the network; the state changes in place. How many steps were run in blocks, how many undone."""
-    W, P, u, y, c, a = state
+    """Show X to the network; the state changes in place. How many steps were run on awake neurons, how many undone."""
+    W, P = state[0], state[1]
     n, m = W.shape
-    every = neurons(u, y, c, a)
-    some = neurons(u.copy(), y.copy(), c.copy(), a.copy())
-    room = workroom(W)
-    # A floor takes from every synapse, and far neurons' gates are not looked at one by one.
+    every, some, saved, room = neurons(n, W), neurons(n, W), neurons(n, W), workroom(n, W)
+    enter(state, every)
+    # A floor takes from every synapse, and sleeping neurons' gates are not looked at one by one.
     lazy = additive and floor == 0 and traces.burst.size == 0
-    t = in_blocks = undone = 0
+    zero = np.int64(0)  # a literal 0 would be a type of its own, and all be compiled twice
+    t = run_awake = undone = zero
     for x in X:
-        pixels = np.flatnonzero(x)
-        held = Held(dynamics, rule, schedule, floor, smallest, hold, n, m, x, np.sum(x * x), len(pixels))
-        feed_forward(W, x, pixels, every.b)
-        every.scale[:], every.shift[:], every.grown[:] = 1, 0, False
-        k, length, caution, whole = 0, FIRST_BLOCK, W.dtype.type(CAUTION), not lazy
+        pixels = feed_forward(W, x, every)
+        held = Held(dynamics, rule, schedule, floor, smallest, hold, n, m, x, dot(x, x), pixels)
+        last = hold - 1  # all neurons take the last step: a discrete schedule opens its gates there
+        k = start = size = awake = zero
+        length, whole_length, try_near = FIRST_BLOCK, FIRST_BLOCK if lazy else hold, lazy
         while k < hold:
-            # All neurons take the last step: a discrete schedule opens its gates there.
-            steps = min(length, hold - 1 - k)
-            size = n
-            if whole or steps < FIRST_BLOCK:
-                steps = min(FIRST_BLOCK if lazy else hold, hold - k)
-            else:
-                # A new stimulus: the inhibition that the last one has left may vanish.
-                size = choose_near(held, every, P, k, steps, caution if k else W.dtype.type(1), room)
-            part, index, Q = every, room.whole, P
-            if size < n:
-                part, index, Q = some, room.near, take(every, room.near, size, some, room)
-            kept = run(held, part, size, index, W, P, Q, k, steps, room, traces, t)
-            if size < n:
-                kept = kept and catch_up(held, every, P, size, k, steps, room)
-                if kept:
-                    put_back(some, room.near, size, every, room, Q, P)
-                    in_blocks += steps
+            if try_near and size == 0 and k < last:
+                size, awake = choose_near(held, every, P, k, last - k, room)
+                start, length = k, FIRST_BLOCK
+                if fits(awake, size, n):
+                    take(every, room, size, k, some)
                 else:
-                    undone += steps
-            whole = not lazy or not kept
+                    size = zero
+            if size == 0:
+                steps = min(whole_length, hold - k)
+                run(held, every, n, n, room.indices[WHOLE], W, P, P, k, steps, room, traces, t)
+                k, whole_length, try_near = k + steps, 2 * whole_length, lazy
+                continue
+            steps, Q = min(length, last - k), near_matrix(room.Q, size)
+            copy_neurons(some, awake, saved)
+            good, changed, count = run(
+                held, some, awake, size, room.indices[NEAR], W, P, Q, k, steps, room, traces, t
+            )  # fmt: skip
+            kept = good and quiet(held, some, Q, awake, size, count, steps, room)
             if kept:
-                k, t, length = k + steps, t + steps, 2 * length
+                k, length, run_awake = k + steps, min(2 * length, LONGEST_BLOCK), run_awake + steps
             else:
-                length, caution = FIRST_BLOCK, min(W.dtype.type(1), 2 * caution)
-        fold_W(W, x, every.scale, every.shift, smallest)
-        fold_M(P, every.s, every.grown, room.rows, room.total, smallest)
-    return in_blocks, undone
+                copy_neurons(saved, awake, some)
+                if changed:
+                    restore(near_matrix(room.saved_Q, size), room.truths[SAVED], awake, room.truths[FETCHED], Q)
+                undone += steps
+            if good:
+                awake = wake(held, some, awake, size, Q, k, steps if kept else zero, min(length, last - k), room)
+            if k == last or not good or not fits(awake, size, n):
+                if catch_up(held, every, some, P, awake, size, start, k, room):
+                    put_back(some, room, size, Q, every, P)
+                else:
+                    k, lazy = start, False
+                size, try_near = zero, False
+        t += hold
+        _, _, _, _, _, scale, shift, s, grown = fields(every)
+        fold_W(W, x, scale, shift, smallest)
+        fold_M(P, s, grown, room.indices[ROWS], room.numbers[INHIBITION], smallest)
+    leave(every, state)
+    return run_awake, undone
 
 
 @njit(**INNER)
-def run(held, some, size, index, W, P, Q, k, steps, room, traces, t):
-    """Run these neurons, all or the near ones, for some steps; Q is their part of M̂, P the whole.
+def fits(awake, size, n):
+    """May these be run apart? Not if they are most of all, nor if their part of a large M would take much room."""
+    return awake <= size and 3 * awake <= 2 * n and 5 * awake * size <= n * n + 16_000_000
 
-    False if one of the near ones has to be rectified, which takes the whole of its row.
+
+@njit(**INNER)
+def run(held, some, size, near, index, W, P, Q, k, steps, room, traces, t):
+    """Run these neurons, all or the awake among the near ones, for some steps; Q is their part of M̂, P the whole.
+
+    Gives whether all went well, whether Q has changed, and how many columns were used. It has not
+    gone well if an awake neuron has to be rectified, which takes the whole of its row.
     """
-    dynamics, rule, schedule, floor, smallest, hold, n, m, x, x_x, pixels = held
-    u, y, c, a, b, scale, shift, s, grown = some
-    inhibition, rates, active, rows, gains = room.inhibition, room.rates, room.active, room.rows, room.gains
-    one = y.dtype.type(1)
-    room.total[:size], room.least[:size] = 0, y[:size]
-    count = activate(y, size, active, rates)
+    dynamics, rule, schedule, floor, _, hold, n, _, _, x_x, _ = held
+    u, y, c, a, b, scale, shift, s, grown = fields(some)
+    numbers, active, rows = room.numbers, room.indices[ACTIVE], room.indices[ROWS]
+    inhibition, total, least = numbers[INHIBITION], numbers[TOTAL], numbers[LEAST]
+    keep_w, gain_w, keep_m, gain_m = numbers[KEEP_W], numbers[GAIN_W], numbers[KEEP_M], numbers[GAIN_M]
+    drop, listed, opened, fetched = numbers[DROP], room.truths[LISTED], room.truths[OPENED], room.truths[FETCHED]
+    number = y.dtype.type  # an equation may give an integer, or a number of twice the length
+    one, zero = number(1), number(0)
+    apart = size < n
+    changed = False
+    begin_block(y, size, total, least)
+    count = np.int64(0)
     for kk in range(k, k + steps):
-        # u, y = step(u, W @ x - M @ y)
-        if size < n:
-            fetch(P, index, size, active, count, room.fetched, Q)
-        lateral(Q, size, active, rates, count, inhibition)
+        if (kk - k) % LONGEST_BLOCK == 0:
+            count = activate(y, size, active, listed)
+            if apart:
+                fetch(P, index, near, active, np.int64(0), count, fetched, Q)
+
+        # u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
+        if apart:
+            lateral_near(Q, np.int64(0), size, active, y, count, kk % 2 == 1, inhibition)
+        else:
+            lateral(P, active, y, count, inhibition)
+        woken = opens = 0
         for i in range(size):
-            room.total[i] += y[i]
-            room.least[i] = min(room.least[i], y[i])
+            total[i] += y[i]
+            least[i] = min(least[i], y[i])
             u[i], y[i] = step(dynamics, u[i], b[i] - s[i] * inhibition[i])
-        count = activate(y, size, active, rates)
+            opened[i], c[i] = gate(schedule, y[i], c[i], kk, hold)
+            woken += (y[i] > 0) & (not listed[i])
+            opens += opened[i]
+        if woken:
+            before, count = count, list_more(y, active, listed, count, size)
+            if apart:
+                fetch(P, index, near, active, before, count, fetched, Q)
 
-        # beta, c = gate(y, c, k, hold)
-        opened = 0
-        for i in range(size):
-            room.opened[i], c[i] = gate(schedule, y[i], c[i], kk, hold)
-            opened += room.opened[i]
-
-        # W[i] += eta_i * (outer(y_i, x) - leak_w * W[i]), likewise M, for the rows i with open gates
-        updates = fast = slow = 0
-        for i in range(size if opened else 0):
-            if not room.opened[i]:
-                continue
-            eta, a[i] = rate(rule, y[i], a[i])
-            leak_of_w, leak_of_m, gain = leak_w(rule, y[i]), leak_m(rule, y[i]), eta * y[i]
-            keep_w, keep_m = one - eta * leak_of_w, one - eta * leak_of_m
-            simple_w = keep_w >= 0 and gain >= 0
-            simple_m = keep_m >= 0 and gain >= 0 and floor == 0
-            small = scale[i] * keep_w <= SMALLEST_SCALE or s[i] * keep_m <= SMALLEST_SCALE
-            if size < n and (small or not (simple_w and simple_m)):
-                gains[:size] = 0
-                return False
-            if simple_w:
-                scale[i] *= keep_w
-                shift[i] = keep_w * shift[i] + gain
-                b[i] = keep_w * b[i] + gain * x_x
-                if scale[i] <= SMALLEST_SCALE:
-                    fold_row(W[i], x, scale[i], shift[i], smallest)
-                    scale[i], shift[i], b[i] = 1, 0, dot(W[i], x)
-            else:
-                rectified_row(W[i], x, scale[i], shift[i], keep_w, gain)
-                scale[i], shift[i], b[i] = 1, 0, dot(W[i], x)
-            if simple_m:
-                s[i] *= keep_m
-                if s[i] <= SMALLEST_SCALE:
-                    rescale_row(P, s, grown, i, smallest)
-                if gain != 0:
-                    rows[fast], gains[i] = i, gain / s[i]
-                    fast += 1
-                    grown[i] = True
-            else:
-                rescale_row(P, s, grown, i, smallest)
-                room.slow[slow] = i
-                slow += 1
-                room.keep[i], room.boost[i], room.drop[i] = keep_m, gain, eta * floor
-            updates += m if leak_of_w != 0 else (pixels if y[i] != 0 else 0)
-            updates += n if leak_of_m != 0 or floor != 0 else (count if y[i] != 0 else 0)
-        if fast:
-            if size < n:
-                fetch(P, index, size, active, count, room.fetched, Q)
-            hebb(Q, size, active, rates, count, rows, gains, fast)
-        if slow:
-            rectified(P, y, room.slow, slow, room.keep, room.boost, room.drop)
+        if opens:
+            # W[i] += eta_i * (outer(y_i, x) - leak_w * W[i]), likewise M, for the rows i with open gates:
+            # w_i ← keep_w w_i + gain_w x and m_i ← keep_m m_i + gain_m y − drop
+            odd = 0
+            for i in range(size):
+                eta, a_i = rate(rule, y[i], a[i])
+                eta = number(eta)
+                a[i] = number(a_i) if opened[i] else a[i]
+                keep_w[i] = one - eta * number(leak_w(rule, y[i])) if opened[i] else one
+                keep_m[i] = one - eta * number(leak_m(rule, y[i])) if opened[i] else one
+                gain_w[i] = gain_m[i] = eta * y[i] if opened[i] else zero
+                drop[i] = eta * floor if opened[i] else zero
+                odd += not (simple(keep_w[i], gain_w[i], zero, scale[i]) & simple(keep_m[i], gain_m[i], drop[i], s[i]))
+            if odd:
+                if apart:
+                    return False, changed, count
+                odd_rows(held, some, W, P, room)
+            change_W(keep_w, gain_w, scale, shift, b, x_x, size)
+            grew = change_M(keep_m, gain_m, s, grown, size)
+            if grew:
+                if apart and not changed:
+                    save(Q, size, fetched, room.truths[SAVED], near_matrix(room.saved_Q, near))
+                    changed = True
+                hebb(Q, size, active, y, count, gain_m, grew, rows)
 
         if traces.updates.size:
-            traces.updates[t + kk - k] = updates
-        if traces.active.size:
-            traces.active[t + kk - k] = count
-        if traces.y.size:
-            traces.y[t + kk - k] = 0
-            for i in range(size):
-                traces.y[t + kk - k, index[i]] = y[i]
-        if traces.burst.size:
-            traces.burst[t + kk - k] = room.opened
-    return True
+            traces.updates[t + kk] = count_updates(held, y, opened, size)
+        record(traces, t + kk, y, opened, index, size)
+    return True, changed, count
 
 
 @njit(**INNER)
-def choose_near(held, every, P, k, steps, caution, room):
-    """Guess which neurons a block must run, and put them into room.near; their number, or n if they are too many.
+def simple(keep, gain, drop, scale):
+    return (keep >= 0) & (gain >= 0) & (drop == 0) & (scale * keep > SMALLEST_SCALE)
 
-    The inhibition of a silent neuron is taken to fall by at most the share `caution`; `catch_up` makes sure.
-    """
-    u, y, c, a, b, _, _, s, _ = every
-    zero = y.dtype.type(0)
-    count = activate(y, held.n, room.active, room.rates)
-    lateral(P, held.n, room.active, room.rates, count, room.inhibition)
-    near = 0
-    known, closed = np.int64(-1), False
+
+@njit(**INNER)
+def odd_rows(held, some, W, P, room):
+    """Update the odd rows, or make them simple; the terms that are left are for the others' way to do."""
+    x, smallest = held.x, held.smallest
+    _, y, _, _, b, scale, shift, s, grown = fields(some)
+    numbers, rows, drop = room.numbers, room.indices[ROWS], room.numbers[DROP]
+    keep_w, gain_w, keep_m, gain_m = numbers[KEEP_W], numbers[GAIN_W], numbers[KEEP_M], numbers[GAIN_M]
+    keep, boost = numbers[KEEP], numbers[BOOST]
+    one, zero = y.dtype.type(1), y.dtype.type(0)
+    count = 0
     for i in range(held.n):
-        rest, _ = step(held.dynamics, u[i], zero)
-        drive = b[i] - (1 - caution) * s[i] * room.inhibition[i]
-        _, woken = step(held.dynamics, u[i], steps * max(drive, zero))
-        if c[i] != known:
-            known, (closed, _) = c[i], silent_gate(held, c[i], k, steps)
-        room.near[near] = i
-        near += not (y[i] <= 0 and woken <= 0 and rest == u[i] and (closed or changes_nothing(held, a[i])))
-    return near if 2 * near + 16 <= held.n else held.n
+        if not simple(keep_w[i], gain_w[i], zero, scale[i]):
+            if keep_w[i] >= 0 and gain_w[i] >= 0:
+                fold_row(W[i], x, scale[i], shift[i], smallest)
+            else:
+                rectified_row(W[i], x, scale[i], shift[i], keep_w[i], gain_w[i])
+                keep_w[i], gain_w[i] = one, zero
+            scale[i], shift[i], b[i] = one, zero, dot(W[i], x)
+        keep[i], boost[i] = one, zero
+        if not simple(keep_m[i], gain_m[i], drop[i], s[i]):
+            if keep_m[i] >= 0 and gain_m[i] >= 0 and drop[i] == 0:
+                s[i] *= keep_m[i]
+            else:
+                rows[count] = i
+                count += 1
+                keep[i], boost[i], gain_m[i] = keep_m[i], gain_m[i], zero
+            rescale_row(P, s, grown, i, smallest)
+            keep_m[i] = one
+    if count:
+        rectified(P, y, rows, count, keep, boost, drop)
 
 
 @njit(**INNER)
-def silent_gate(held, c_i, k, steps):
-    """Does the gate of a neuron that is silent for these steps stay closed? And c_i after them."""
+def count_updates(held, y, opened, size):
+    """How many synapses change at these gates: where there is a Hebbian product, a leak or a floor."""
+    updates = active = 0
+    for i in range(size):
+        active += y[i] > 0
+    for i in range(size):
+        if opened[i]:
+            updates += held.m if leak_w(held.rule, y[i]) != 0 else (held.pixels if y[i] != 0 else 0)
+            updates += held.n if leak_m(held.rule, y[i]) != 0 or held.floor != 0 else (active if y[i] != 0 else 0)
+    return updates
+
+
+@njit(**INNER)
+def choose_near(held, every, P, k, steps, room):
+    """Put the neurons that could become active within these steps into room.near, those first that may be so soon.
+
+    How many they are, and how many are to be awake, filled up to whole vectors.
+    """
+    u, y, c, a, b, _, _, s, _ = fields(every)
+    n, inhibition, active, near = held.n, room.numbers[INHIBITION], room.indices[ACTIVE], room.indices[NEAR]
+    could, wanted = room.truths[LISTED], room.truths[WANTED]
+    count = activate(y, n, active, could)
+    lateral(P, active, y, count, inhibition)
+    zero, left = y.dtype.type(0), y.dtype.type(1 - CAUTION)
+    long, soon = y.dtype.type(steps), y.dtype.type(2 * FIRST_BLOCK)
+    for i in range(n):
+        # The drive of a silent neuron is at most b_i, and soon not much above what it is now.
+        rest, _ = step(held.dynamics, u[i], zero)
+        _, now = step(held.dynamics, u[i], soon * max(b[i] - left * s[i] * inhibition[i], zero))
+        _, ever = step(held.dynamics, u[i], long * max(b[i], zero))
+        wanted[i] = not ((y[i] <= 0) & (now <= 0) & (rest == u[i]))
+        could[i] = not ever <= 0
+    known, closed = np.int64(-1), False
+    for i in range(n):
+        if c[i] != known:
+            known, (closed, _) = c[i], silent_gate(held, c[i], k, k + steps)
+        wanted[i] |= not closed and not changes_nothing(held, a[i])
+    size = 0
+    for i in range(n):
+        near[size] = i
+        size += wanted[i]
+    awake = round_up(size)
+    for i in range(n):
+        near[size] = i
+        size += could[i] & (not wanted[i])
+    for i in range(n):
+        if size < awake and not could[i] and not wanted[i]:
+            near[size] = i
+            size += 1
+    return size, awake
+
+
+@njit(**INNER)
+def silent_gate(held, c_i, k, end):
+    """Does the gate of a neuron that is silent from step k on stay closed up to the end? And c_i then."""
     opened = False
-    for kk in range(k, k + steps):
+    for kk in range(k, end):
         beta_i, c_i = gate(held.schedule, held.x.dtype.type(0), c_i, kk, held.hold)
         opened |= beta_i
     return not opened, c_i
@@ -230,41 +342,101 @@ def changes_nothing(held, a_i):
 
 
 @njit(**INNER)
-def catch_up(held, every, P, size, k, steps, room):
-    """Bring the far neurons up to date, after the near ones have been run for some steps.
+def quiet(held, some, Q, awake, size, count, steps, room):
+    """Have the others been silent while the awake neurons were run for some steps? Those that may not are wanted.
 
-    False if one of them could have become active meanwhile; then none has been touched.
+    Leaves the sum of the inhibition that they felt in the room, and the least of it that anyone felt.
     """
-    n, near, total, least = held.n, room.near, room.total, room.least
+    u, _, _, _, b, _, _, s, _ = fields(some)
+    active, wanted, bound, end = room.indices[ACTIVE], room.truths[WANTED], room.numbers[BOUND], round_up(size)
+    lateral_near(Q, awake, end, active, room.numbers[TOTAL], count, False, room.numbers[INHIBITION])
+    lateral_near(Q, np.int64(0), end, active, room.numbers[LEAST], count, True, bound)
+    zero, long = u.dtype.type(0), u.dtype.type(steps)
+    woken = 0
+    for q in range(size):
+        # No rate fell below the least, so no drive rose above b − s (M̂ @ least).
+        _, y_q = step(held.dynamics, u[q], long * max(b[q] - s[q] * bound[q], zero))
+        wanted[q] = (q < awake) | (not y_q <= 0)
+        woken += wanted[q]
+    return woken == awake
+
+
+@njit(**INNER)
+def wake(held, some, awake, size, Q, k, steps, following, room):
+    """After some steps that were kept: bring the others up to date, and those to the front that are active or may be so
+    in the following steps. After none: those that are wanted. How many are awake from now on.
+    """
+    u, y, c, a, b, _, _, s, _ = fields(some)
+    sums, inhibition, total, bound = (
+        some.numbers[SUM], room.numbers[INHIBITION], room.numbers[TOTAL], room.numbers[BOUND]
+    )  # fmt: skip
+    current, wanted = room.indices[CURRENT], room.truths[WANTED]
+    if steps:
+        zero, left = y.dtype.type(0), y.dtype.type(1 - CAUTION)
+        long, next_long = y.dtype.type(steps), y.dtype.type(following)
+        for q in range(awake):
+            sums[q] += total[q]
+            inhibition[q] = 0
+        for q in range(size):
+            drive = long * b[q] - s[q] * inhibition[q]
+            u_q, _ = step(held.dynamics, u[q], drive)
+            u[q] = u[q] if q < awake else u_q
+            rest, _ = step(held.dynamics, u[q], zero)
+            _, y_q = step(held.dynamics, u[q], next_long * max(b[q] - left * s[q] * bound[q], zero))
+            wanted[q] = not ((y[q] <= 0) & (y_q <= 0) & (rest == u[q]))
+        known, closed = np.int64(-1), False
+        for q in range(awake):
+            current[q] = k
+            if not wanted[q]:
+                if c[q] != known:
+                    known, (closed, _) = c[q], silent_gate(held, c[q], k, held.hold - 1)
+                wanted[q] = not closed and not changes_nothing(held, a[q])
     count = 0
     for q in range(size):
-        room.active[count], total[count], least[count] = near[q], total[q], least[q]
-        count += total[q] > 0
-    to_total, to_least = room.inhibition, room.rates
-    lateral_twice(P, n, room.active, count, total, least, to_total, to_least)
-
-    # The bound: no rate fell below `least`, so no far neuron's drive rose above b − s (M̂ @ least).
-    zero = to_least.dtype.type(0)
-    awake = q = 0
-    for i in range(n):
-        if q < size and near[q] == i:
+        count += wanted[q]
+    q, other = 0, size - 1
+    while q < other:
+        if wanted[q]:
             q += 1
-            continue
-        drive = every.b[i] - every.s[i] * to_least[i]
-        _, y_i = step(held.dynamics, every.u[i], steps * max(drive, zero))
-        awake += not y_i <= 0
-    if awake:
+        elif not wanted[other]:
+            other -= 1
+        else:
+            swap(some, room, q, other, size, Q)
+            wanted[q], wanted[other] = True, False
+    awake = round_up(count)
+    for q in range(min(awake, size)):
+        if current[q] != k:
+            _, c[q] = silent_gate(held, c[q], current[q], k)
+            current[q] = k
+    return awake
+
+
+@njit(**INNER)
+def catch_up(held, every, some, P, awake, size, k, end, room):
+    """Bring the counts of the near neurons that sleep, and all of the far ones, up to date.
+
+    What it makes of the near ones in `every` does not matter: they are put back after. False, and nothing is
+    done, if a weight is negative, as one may be before its first update: then no bound holds.
+    """
+    u, _, _, _, b, _, _, s, _ = fields(every)
+    active, near, current = room.indices[ACTIVE], room.indices[NEAR], room.indices[CURRENT]
+    inhibition, total, sums = room.numbers[INHIBITION], room.numbers[TOTAL], some.numbers[SUM]
+    for q in range(awake, size):
+        _, some.c[q] = silent_gate(held, some.c[q], current[q], end)
+    n, count = held.n, 0
+    for q in range(size):
+        active[count] = near[q]
+        total[near[q]] = sums[q]
+        count += sums[q] > 0
+    if not never_negative(P, active, count):
         return False
-
-    # One step with the summed drive. The gates stayed closed, or had nothing to change.
-    known = after = np.int64(-1)
-    q = 0
+    lateral(P, active, total, count, inhibition)
+    long = u.dtype.type(end - k)
     for i in range(n):
-        if q < size and near[q] == i:
-            q += 1
-            continue
-        every.u[i], _ = step(held.dynamics, every.u[i], steps * every.b[i] - every.s[i] * to_total[i])
+        u[i], _ = step(held.dynamics, u[i], long * b[i] - s[i] * inhibition[i])
+    known = after = np.int64(-1)
+    for i in range(n):
         if every.c[i] != known:
-            known, (_, after) = every.c[i], silent_gate(held, every.c[i], k, steps)
+            known, (_, after) = every.c[i], silent_gate(held, every.c[i], k, end)
         every.c[i] = after
     return True

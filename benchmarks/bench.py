@@ -1,0 +1,321 @@
+"""How fast is it? Steps a second beside other systems, growth with n and m, cold start and memory.
+
+    make bench              with JAX and NumPy
+    make bench PEERS=all    with Brian2 and ANNarchy as well
+
+One core, float32, hold 500, each network trained for a million steps before. Every peer is first
+shown to compute the same weights in float64. Rounds alternate between the systems, and a ratio is
+taken within each round: other work on the machine slows both. Writes results.json and results.md
+beside this file, and the picture of the README.
+"""
+
+import os
+import sys
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"  # before NumPy is loaded
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import importlib
+import json
+import platform
+import subprocess
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+import asynchebb as ah
+from asynchebb import engines
+
+HERE = Path(__file__).parent
+HOLD, TRAINED, ROUNDS = 500, 2_000, 5
+MB = 2**20
+
+NETWORKS = {
+    "asynchronous": ah.asynchronous(),
+    "asynchronous Projected": ah.asynchronous(dynamics=ah.Projected()),
+    "discrete": ah.discrete(),
+    "continuous": ah.continuous(),
+}
+
+# Each system: its module among the peers, what its `run` is told, the models that it can do, the stimuli of
+# a round and the rounds that it takes part in: some compile for long before each.
+SYSTEMS = {
+    "JAX scan": ("jax_scan", {"skip": True}, ("asynchronous", "asynchronous Projected", "discrete"), 20, 5),
+    "JAX scan, dense": ("jax_scan", {"skip": False}, ("asynchronous", "asynchronous Projected", "continuous"), 20, 5),
+    "NumPy": ("numpy_loops", {}, ("asynchronous", "continuous"), 4, 5),
+    "Brian2": ("brian2_loop", {}, ("asynchronous",), 40, 2),
+    "ANNarchy": ("annarchy_loop", {}, ("asynchronous",), 40, 2),
+}
+ALWAYS = ("JAX scan", "JAX scan, dense", "NumPy")
+
+# Model, n, size of the crossbars, and how many times faster than a JAX scan with masked dense updates to be at least.
+# The discrete model updates at the last step alone: there only the scan that skips is worth comparing with.
+CASES = [
+    ("asynchronous", 500, 14, 20),
+    ("asynchronous Projected", 500, 14, 5),
+    ("discrete", 500, 14, 3),
+    ("continuous", 500, 14, 8),
+    ("asynchronous", 100, 5, 2),
+    ("discrete", 100, 5, 2),
+    ("continuous", 100, 5, 2),
+]
+GROWTH = [(100, 196), (500, 196), (2_000, 196), (8_000, 196), (500, 784), (500, 3_072)]
+
+
+def one_core():
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def as_dict(state, dtype):
+    arrays = {name: np.ascontiguousarray(getattr(state, name), dtype) for name in ("W", "M", "u", "y")}
+    return {**arrays, "c": np.array(state.c)}
+
+
+def peer(system, model):
+    module, options, *_ = SYSTEMS[system]
+    run = importlib.import_module(f"peers.{module}").run
+    return lambda state, X: run(state, X, HOLD, **options, **({} if module.endswith("_loop") else {"model": model}))
+
+
+def difference(network, state, X, run):
+    """How far a peer's weights are from ours after one stimulus, in float64."""
+    state = ah.State(*(np.asarray(z, np.float64) if z.dtype.kind == "f" else z for z in state))
+    ours, _ = ah.advance(network, state, X[:1], hold=HOLD)
+    theirs, _ = run(as_dict(state, np.float64), X[:1])
+    return max(float(np.abs(getattr(ours, name) - theirs[name]).max()) for name in ("W", "M", "y"))
+
+
+def compare(model, n, size, systems):
+    """Steps a second of our engine and of each system on this case, and the ratios."""
+    network = replace(NETWORKS[model], n=n, m=size * size)
+    X = ah.Crossbars(size).sample(np.random.default_rng(1), TRAINED + 400)
+    state, _ = ah.advance(network, network.init(np.random.default_rng(0)), X[:TRAINED], hold=HOLD)
+    X = X[TRAINED:]
+    row = {"model": model, "n": n, "m": size * size, "asynchebb": [], "systems": {}}
+    runs = {}
+    for system in systems:
+        if model not in SYSTEMS[system][2]:
+            continue
+        try:
+            runs[system] = peer(system, model)
+            off = difference(network, state, X, runs[system])
+            if not off < 1e-6:
+                raise RuntimeError(f"computes other weights: they differ by {off:.1e}")
+            row["systems"][system] = {"steps/s": [], "difference": off}
+        except Exception as error:
+            runs.pop(system, None)
+            row["systems"][system] = {"failed": f"{type(error).__name__}: {error}".splitlines()[0][:120]}
+    single = as_dict(state, np.float32)
+    owned = engines.prepare(network, state)
+    for turn in range(ROUNDS):
+        ours = owned.copy()
+        start = time.perf_counter()
+        engines.advance_in_place(network, ours, X, HOLD, "cpu", ())
+        seconds = time.perf_counter() - start
+        row["asynchebb"].append(len(X) * HOLD / seconds)
+        for system, run in runs.items():
+            if turn >= SYSTEMS[system][4]:
+                continue
+            few = X[: SYSTEMS[system][3]]
+            _, seconds = run(single, few)
+            row["systems"][system]["steps/s"].append(len(few) * HOLD / seconds)
+    for system in runs:
+        cell = row["systems"][system]
+        cell["ratio"] = median(a / b for a, b in zip(row["asynchebb"], cell["steps/s"], strict=False))
+        cell["steps/s"] = median(cell["steps/s"])
+    row["asynchebb"] = median(row["asynchebb"])
+    return row
+
+
+def in_process(*arguments, **environment):
+    """One measurement in a process of its own: its answer in JSON."""
+    command = [sys.executable, str(HERE / "bench.py"), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    return json.loads(done.stdout)
+
+
+def grow(n, m):
+    """Seconds a step of an asynchronous network, and the peak memory of the process."""
+    import resource
+
+    size = int((m / 3 if m == 3_072 else m) ** 0.5)
+    X = np.tile(ah.Crossbars(size).sample(np.random.default_rng(1), 360), m // (size * size))  # 3 colours
+    network = ah.asynchronous(n=n, m=m)
+    state = engines.prepare(network, network.init(np.random.default_rng(0)))
+    state, _ = engines.advance_in_place(network, state, X[:200], HOLD, "cpu", ())
+    seconds = []
+    for first in range(200, 360, 40):
+        start = time.perf_counter()
+        state, trace = engines.advance_in_place(network, state, X[first : first + 40], HOLD, "cpu", ("active",))
+        seconds.append((time.perf_counter() - start) / (40 * HOLD))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    weights = state.W.nbytes + state.M.nbytes
+    return {
+        "n": n,
+        "m": m,
+        "seconds/step": min(seconds),
+        "active": float(np.mean(trace["active"])),
+        "W and M, MB": weights / MB,
+        "peak, MB": peak / MB,
+        "allowed, MB": 1.3 * weights / MB + 300,
+    }
+
+
+def first_step():
+    """Seconds from the start of a process to its first Euler step, the import included."""
+    code = (
+        "import time, sys; import numpy as np; import asynchebb as ah;"
+        "n = ah.asynchronous(); s = n.init(np.random.default_rng(0)); ah.advance(n, s, np.ones((1, 196)), hold=1);"
+        "print(time.time() - float(sys.argv[1]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(time.time())], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def cold_start():
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["ASYNCHEBB_CACHE"] = folder
+        try:
+            return {"first ever, s": first_step(), "later, s": median(first_step() for _ in range(3))}
+        finally:
+            del os.environ["ASYNCHEBB_CACHE"]
+
+
+def exponent(rows, key):
+    """By which power of n or m the time of a step grows, fitted over all rows and between the last two."""
+    x = np.log([row[key] for row in rows])
+    y = np.log([row["seconds/step"] for row in rows])
+    return {"all": float(np.polyfit(x, y, 1)[0]), "last two": float((y[-1] - y[-2]) / (x[-1] - x[-2]))}
+
+
+def table(results):
+    """One table in Markdown, then the rest as lines."""
+    lines = ["| model | n | m | asynchebb | " + " | ".join(results["systems"]) + " |"]
+    lines.append("| --- | --- | --- | --- |" + " --- |" * len(results["systems"]))
+    for row in results["cases"]:
+        cells = []
+        for system in results["systems"]:
+            cell = row["systems"].get(system)
+            if cell is None:
+                cells.append("")
+            elif "failed" in cell:
+                cells.append(f"failed: {cell['failed']}")
+            else:
+                cells.append(f"{cell['steps/s']:,.0f} ({cell['ratio']:,.1f} ×)")
+        lines.append(
+            f"| {row['model']} | {row['n']} | {row['m']} | {row['asynchebb']:,.0f} | " + " | ".join(cells) + " |"
+        )
+    lines += ["", "Steps a second; in brackets how many times faster asynchebb is, in the same run.", ""]
+    lines += ["| n | m | µs a step | cores | active | W and M, MB | peak, MB | allowed, MB |", "|" + " --- |" * 8]
+    for row in results["growth"]:
+        lines.append(
+            f"| {row['n']:,} | {row['m']:,} | {1e6 * row['seconds/step']:.2f} | {row['cores']} | {row['active']:.0f} |"
+            f" {row['W and M, MB']:.0f} | {row['peak, MB']:.0f} | {row['allowed, MB']:.0f} |"
+        )
+    powers = results["exponents"]
+    lines += [
+        "",
+        *(
+            f"Time of a step ~ {key}^{powers[key]['all']:.2f} (last two: {powers[key]['last two']:.2f})."
+            for key in powers
+        ),
+    ]
+    start = results["cold start"]
+    lines += [
+        "",
+        f"First Euler step: {start['first ever, s']:.1f} s at the first use ever, {start['later, s']:.2f} s later.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def draw(results, path):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 3), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1.4, 1])
+    row = results["cases"][0]
+    speeds = {"asynchebb": row["asynchebb"]}
+    speeds |= {name: cell["steps/s"] for name, cell in row["systems"].items() if "steps/s" in cell}
+    names = sorted(speeds, key=speeds.get)
+    bars = left.barh(
+        names, [speeds[name] for name in names], color=["tab:blue" if n == "asynchebb" else "0.7" for n in names]
+    )
+    left.bar_label(bars, [f"{speeds[name]:,.0f}" for name in names], padding=3, fontsize=8)
+    left.set(xscale="log", xlabel="Euler steps a second, one core", title="n = 500, m = 196, asynchronous Hebbian")
+    left.set_xlim(min(speeds.values()) / 2, max(speeds.values()) * 8)
+    for cores, marker in ((1, "o-"), (None, "s--")):
+        rows = [row for row in results["growth"] if row["m"] == 196 and (row["cores"] == 1) == (cores == 1)]
+        if rows:
+            label = "one core" if cores == 1 else f"{rows[0]['cores']} cores"
+            right.plot([r["n"] for r in rows], [1e6 * r["seconds/step"] for r in rows], marker, label=label)
+    right.set(xscale="log", yscale="log", xlabel="neurons n", ylabel="µs a step", title="growth (m = 196)")
+    right.legend(frameon=False)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.title.set_fontsize(9)
+    figure.savefig(path, dpi=150)
+
+
+def main():
+    everything = "all" in sys.argv[1:]
+    systems = tuple(SYSTEMS) if everything else ALWAYS
+    results = {"machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"}
+    results["systems"] = systems
+    print("cold start …", file=sys.stderr, flush=True)
+    results["cold start"] = cold_start()
+    results["growth"] = []
+    in_process("grow", 20, 196)  # compiles: memory and time are those of every later process
+    in_process("grow", 4_000, 196)
+    for n, m in GROWTH:
+        for cores in (1, os.cpu_count()) if n >= 4_000 else (1,):
+            print(f"growth: n = {n}, m = {m}, cores = {cores} …", file=sys.stderr, flush=True)
+            row = in_process("grow", n, m, NUMBA_NUM_THREADS=str(cores))
+            results["growth"].append({**row, "cores": cores})
+    single = [row for row in results["growth"] if row["cores"] == 1]
+    results["exponents"] = {
+        "n": exponent([row for row in single if row["m"] == 196], "n"),
+        "m": exponent([row for row in single if row["n"] == 500], "m"),
+    }
+    one_core()
+    results["cases"] = []
+    for model, n, size, asked in CASES:
+        print(f"{model}, n = {n} …", file=sys.stderr, flush=True)
+        few = systems if n == 500 else ALWAYS[:2]
+        results["cases"].append({**compare(model, n, size, few), "asked": asked})
+    text = table(results)
+    print(text)
+    (HERE / "results.json").write_text(json.dumps(results, indent=2) + "\n")
+    (HERE / "results.md").write_text(text)
+    draw(results, HERE.parent / "docs" / "images" / "speed.png")
+    return report(results)
+
+
+def report(results):
+    """What was asked for and is not so."""
+    missed = []
+    for row in results["cases"]:
+        cell = row["systems"].get("JAX scan, dense") or row["systems"]["JAX scan"]
+        if cell.get("ratio", 0) < row["asked"]:
+            reached = f"{cell['ratio']:.1f} × JAX" if "ratio" in cell else "not compared"
+            missed.append(f"{row['model']}, n = {row['n']}: {reached}, asked for {row['asked']} ×")
+    for row in results["growth"]:
+        if row["peak, MB"] > row["allowed, MB"]:
+            missed.append(f"n = {row['n']}, m = {row['m']}: {row['peak, MB']:.0f} MB, allowed {row['allowed, MB']:.0f}")
+    print("\n".join(["Not reached:", *missed]) if missed else "All that was asked for was reached.")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["grow"]:
+        print(json.dumps(grow(int(sys.argv[2]), int(sys.argv[3]))))
+    else:
+        sys.exit(main())
