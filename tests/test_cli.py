@@ -87,6 +87,13 @@ def test_version_is_the_packages():
     assert call("--version").stdout.strip() == ah.__version__
 
 
+def test_warmup_compiles_each_model_once(tmp_path):
+    first, second = call("warmup", folder=tmp_path), call("warmup", folder=tmp_path)
+    assert first.returncode == second.returncode == 0, first.stderr
+    assert [line.split(":")[0] for line in first.stdout.splitlines()[:3]] == list(ah.network.MODELS)
+    assert second.stdout.count("compiled before") == 3 and second.stderr == ""
+
+
 def test_list_names_every_variant_and_metric():
     done = call("list")
     assert done.returncode == 0

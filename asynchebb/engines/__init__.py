@@ -62,6 +62,9 @@ def prepare(network: Network, state: State) -> State:
             )
     dtype = float_type(np.asarray(state.W).dtype)
     W, M, u, y, c, a = state
+    for name, weights in (("W", W), ("M", M)):
+        if not np.min(weights) >= 0:
+            raise InputError(f"state.{name} has weights that are negative or not a number; all must be 0 or more")
     return State(
         np.require(W, dtype, ["C", "W"]),
         np.require(M, dtype, ["F", "W"]),

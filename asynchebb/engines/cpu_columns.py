@@ -30,8 +30,8 @@ COMPILE = {
     "cache": True,
     "nogil": True,
     "error_model": "numpy",
-    # a·b + c in one rounding, sums in any order. Not "nnan" and "ninf": a run that diverges must show.
-    "fastmath": {"contract", "reassoc", "nsz", "arcp"},
+    # No "fastmath": each operation is rounded as it stands, so that the bits are the same however the
+    # compiler puts the parts together, in this process or a later one, on one core or several.
 }
 
 # Called from compiled code alone: no way in from Python has to be compiled, which takes most of the time.
@@ -43,17 +43,6 @@ def fields(neurons):
     """u, y, c, a, b, scale, shift, s and grown of each neuron."""
     v = neurons.numbers
     return v[0], v[1], neurons.c, v[2], v[3], v[4], v[5], v[6], neurons.grown
-
-
-@njit(**INNER)
-def never_negative(P, columns, count):
-    """Are all weights in these columns 0 or more?"""
-    below = 0
-    for q in range(count):
-        j = columns[q]
-        for i in range(len(P)):
-            below += not P[j, i] >= 0
-    return below == 0
 
 
 @njit(**INNER)

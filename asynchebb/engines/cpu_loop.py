@@ -69,7 +69,6 @@ from asynchebb.engines.cpu_columns import (
     list_more,
     near_matrix,
     neurons,
-    never_negative,
     put_back,
     record,
     rectified,
@@ -140,10 +139,8 @@ def advance(dynamics, rule, schedule, floor, additive, smallest, state, X, hold,
             if good:
                 awake = wake(held, some, awake, size, Q, k, steps if kept else zero, min(length, last - k), room)
             if k == last or not good or not fits(awake, size, n):
-                if catch_up(held, every, some, P, awake, size, start, k, room):
-                    put_back(some, room, size, Q, every, P)
-                else:
-                    k, lazy = start, False
+                catch_up(held, every, some, P, awake, size, start, k, room)
+                put_back(some, room, size, Q, every, P)
                 size, try_near = zero, False
         t += hold
         _, _, _, _, _, scale, shift, s, grown = fields(every)
@@ -415,8 +412,7 @@ def wake(held, some, awake, size, Q, k, steps, following, room):
 def catch_up(held, every, some, P, awake, size, k, end, room):
     """Bring the counts of the near neurons that sleep, and all of the far ones, up to date.
 
-    What it makes of the near ones in `every` does not matter: they are put back after. False, and nothing is
-    done, if a weight is negative, as one may be before its first update: then no bound holds.
+    What it makes of the near ones in `every` does not matter: they are put back after.
     """
     u, _, _, _, b, _, _, s, _ = fields(every)
     active, near, current = room.indices[ACTIVE], room.indices[NEAR], room.indices[CURRENT]
@@ -428,8 +424,6 @@ def catch_up(held, every, some, P, awake, size, k, end, room):
         active[count] = near[q]
         total[near[q]] = sums[q]
         count += sums[q] > 0
-    if not never_negative(P, active, count):
-        return False
     lateral(P, active, total, count, inhibition)
     long = u.dtype.type(end - k)
     for i in range(n):
@@ -439,4 +433,3 @@ def catch_up(held, every, some, P, awake, size, k, end, room):
         if every.c[i] != known:
             known, (_, after) = every.c[i], silent_gate(held, every.c[i], k, end)
         every.c[i] = after
-    return True

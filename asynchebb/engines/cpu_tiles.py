@@ -10,7 +10,6 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 VECTOR = 64  # bytes; where the machine's vectors are shorter, the compiler takes several
-ANY_ORDER = ("contract", "reassoc", "nsz", "arcp")
 
 
 @intrinsic(prefer_literal=True)
@@ -36,6 +35,8 @@ def sum_columns(context, P, columns, y, count, backwards, first, vectors, sums):
             position = builder.add(start, index(v * lanes))
             return builder.bitcast(builder.gep(array.data, [position]), vector.as_pointer())
 
+        name = f"llvm.fma.v{lanes}f{8 * size}"
+        multiply_add = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector] * 3), name)
         totals = [cgutils.alloca_once_value(builder, zero) for _ in range(vectors.literal_value)]
         with cgutils.for_range(builder, count, intp=index) as loop:
             q = builder.select(backwards, builder.sub(builder.sub(count, index(1)), loop.index), loop.index)
@@ -44,8 +45,8 @@ def sum_columns(context, P, columns, y, count, backwards, first, vectors, sums):
             y_j = builder.shuffle_vector(builder.insert_element(nothing, y_j, index(0)), nothing, to_all)
             start = builder.add(builder.mul(j, width), first)
             for v, total in enumerate(totals):
-                product = builder.fmul(builder.load(place(P, start, v), align=size), y_j, flags=ANY_ORDER)
-                builder.store(builder.fadd(builder.load(total), product, flags=ANY_ORDER), total)
+                part = builder.load(place(P, start, v), align=size)
+                builder.store(builder.call(multiply_add, [part, y_j, builder.load(total)]), total)
         for v, total in enumerate(totals):
             builder.store(builder.load(total), place(sums, first, v), align=size)
         return context.get_dummy_value()
