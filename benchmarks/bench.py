@@ -258,6 +258,8 @@ def draw(results, path):
             label = "one core" if cores == 1 else f"{rows[0]['cores']} cores"
             right.plot([r["n"] for r in rows], [1e6 * r["seconds/step"] for r in rows], marker, label=label)
     right.set(xscale="log", yscale="log", xlabel="neurons n", ylabel="µs a step", title="growth (m = 196)")
+    right.yaxis.set_major_formatter("{x:g}")
+    right.yaxis.set_minor_formatter("")
     right.legend(frameon=False)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
