@@ -31,17 +31,18 @@ test: setup
 	$(BIN)/python -m pytest -n 2 tests
 	$(BIN)/python -m pytest README.md docs  # in one process: blocks build on each other
 
-# The peers that it compares with live in an environment of their own; one that cannot be installed
-# says so in its row. `make bench PEERS=all` takes in Brian2 and ANNarchy too.
+# The peers that it compares with live in an environment of their own, on top of .venv; one that cannot
+# be installed says so in its row. `make bench PEERS=all` takes in Brian2 and ANNarchy too.
 PEERS := usual
-BENCH := .venv-bench/bin/python -m pip install --quiet --disable-pip-version-check
-bench:
+BENCH := .venv-bench/bin/python
+INSTALL_PEERS := $(BENCH) -m pip install --quiet --disable-pip-version-check
+SITE := -c 'import site; print(site.getsitepackages()[0])'
+bench: setup
 	$(PYTHON) -m venv .venv-bench
-	$(BENCH) -r requirements.txt
-	$(BENCH) --no-deps --editable .
-	-$(BENCH) -r benchmarks/requirements.txt
-	$(if $(filter all,$(PEERS)),-$(BENCH) -r benchmarks/requirements-all.txt)
-	.venv-bench/bin/python benchmarks/bench.py $(PEERS)
+	echo "import site; site.addsitedir('$$($(BIN)/python $(SITE))')" > "$$($(BENCH) $(SITE))/asynchebb.pth"
+	-$(INSTALL_PEERS) -r benchmarks/requirements.txt
+	$(if $(filter all,$(PEERS)),-$(INSTALL_PEERS) -r benchmarks/requirements-all.txt)
+	$(BENCH) benchmarks/bench.py $(PEERS)
 
 pictures: reproduce
 	mkdir -p docs/images

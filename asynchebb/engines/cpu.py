@@ -1,6 +1,7 @@
 """The fast engine: Numba compiles the loop together with the network's own equations.
 
-The loop (`cpu_loop.py`) and the linear algebra (`cpu_columns.py`) know no equation by name. For
+The loop (`cpu_loop.py`) and the linear algebra (`cpu_columns.py`, with its innermost loop in
+`cpu_tiles.py`, and in `cpu_wide.py` for all cores) know no equation by name. For
 each combination of equations a copy of the loop is kept in the user's cache folder, under a name
 made of everything that goes into it; Numba keeps the compiled code beside it. So an edited rule
 is compiled anew, an old one never is, and a later process starts at once.

@@ -17,7 +17,7 @@ from asynchebb.engines.cpu_tiles import VECTOR, sum_columns
 Neurons = namedtuple("Neurons", "numbers c grown")
 
 # Room to work in: rows of a number, an index or a truth for each neuron; and the near part of M̂, twice.
-# Few wide arrays instead of many narrow ones: compiling takes half as long.
+# Few wide arrays instead of many narrow ones: a call takes long to pass each.
 Room = namedtuple("Room", "numbers indices truths Q saved_Q")
 SUM = 7  # row of a neuron's numbers: the sum of its y since it was put with the near ones
 INHIBITION, TOTAL, LEAST, BOUND, KEEP_W, GAIN_W, KEEP_M, GAIN_M, DROP, KEEP, BOOST = range(11)  # rows of numbers
