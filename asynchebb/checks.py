@@ -73,6 +73,11 @@ def checked(**checks: Callable[[str, object], None]) -> Callable[[type[T]], type
     return decorate
 
 
+def weights(name: str, array: np.ndarray) -> None:
+    if not np.min(array) >= 0:  # the engines rely on it: inhibition never raises a drive
+        raise InputError(f"{name} has weights that are negative or not a number; all must be 0 or more")
+
+
 def stimuli(name: str, X: object, m: int | None = None) -> np.ndarray:
     """X as a 2-D float array of stimuli in [0, 1], m pixels each."""
     try:

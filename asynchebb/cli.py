@@ -134,15 +134,12 @@ def reproduce(
 @app.command()
 def warmup() -> None:
     """Compile the paper's models once, so that the first run of each starts at once."""
-    from dataclasses import replace
-
     from asynchebb.engines import cpu
     from asynchebb.network import MODELS
-    from asynchebb.schedules import Frozen
 
     for name, preset in MODELS.items():
         # Snapshots are tested on a frozen copy of the network.
-        new = [cpu.warm_up(network) for network in (preset(), replace(preset(), schedule=Frozen()))]
+        new = [cpu.warm_up(network) for network in (preset(), preset().frozen())]
         typer.echo(f"{name}: {'compiled' if any(new) else 'compiled before'}")
     typer.echo(str(cpu.cache_folder()))
 

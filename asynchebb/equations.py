@@ -56,19 +56,27 @@ def check(kind: str, record: object) -> None:
     """Refuse a record that no engine could run, and say why."""
     if isinstance(record, type):
         raise InputError(f"{kind} is the class {record.__name__}; it must be a value: {record.__name__}(...)")
-    for method, (arguments, results) in METHODS[kind].items():
-        function = getattr(type(record), method, None)
-        wanted = f"{method}(self, {', '.join(arguments)})"
-        if function is None:
-            raise InputError(f"{kind} is {record!r}; it must have a method {wanted}")
-        if len(inspect.signature(function).parameters) != 1 + len(arguments):
-            raise InputError(f"{kind} is {record!r}; its method {method} must be {wanted}")
-        check_arithmetic(function, field_names(type(record)))
-        if (tree := _tree(function)) and results != _results(tree):
-            raise InputError(f"{kind} is {record!r}; its method {wanted} must end by returning {results} value(s)")
+    if fault := _fault(kind, type(record)):
+        raise InputError(f"{kind} is {record!r}; {fault}")
     for name, value in constants(record).items():
         if not isinstance(value, Real):
             raise InputError(f"{kind} is {record!r}; its field {name} must be a number")
+
+
+@cache
+def _fault(kind: str, cls: type) -> str | None:
+    """What keeps the engines from running the methods of this class, if anything does."""
+    for method, (arguments, results) in METHODS[kind].items():
+        function = getattr(cls, method, None)
+        wanted = f"{method}(self, {', '.join(arguments)})"
+        if function is None:
+            return f"it must have a method {wanted}"
+        if len(inspect.signature(function).parameters) != 1 + len(arguments):
+            return f"its method {method} must be {wanted}"
+        check_arithmetic(function, field_names(cls))
+        if (tree := _tree(function)) and results != _results(tree):
+            return f"its method {wanted} must end by returning {results} value(s)"
+    return None
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +10,6 @@ import numpy as np
 from asynchebb import engines
 from asynchebb.checks import InputError, at_least, stimuli
 from asynchebb.network import Network, State
-from asynchebb.rules import Hebbian
-from asynchebb.schedules import Frozen
 
 # A field this close to a template counts as that template.
 MATCH = 0.85
@@ -86,7 +83,7 @@ def _rates(
     network: Network, state: State, X: np.ndarray, hold: int, engine: str
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Each stimulus and the rates at each step of it, learning nothing."""
-    frozen = replace(network, schedule=Frozen(), rule=Hebbian())  # any rule: it is never applied
+    frozen = network.frozen()
     W, M, *rest = engines.prepare(network, state)
     state = State(W, M, *(array.copy() for array in rest))  # a frozen network does not touch W and M
     for x in X:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from asynchebb import equations
+from asynchebb import checks, equations
 from asynchebb.checks import InputError, at_least
 from asynchebb.dynamics import Potential
 from asynchebb.rules import Hebbian, Oja
-from asynchebb.schedules import Asynchronous, Continuous, Discrete
+from asynchebb.schedules import Asynchronous, Continuous, Discrete, Frozen
 from asynchebb.weights import Exponential
 
 # A neuron that has never updated is past any refractory period.
@@ -73,12 +73,17 @@ class Network:
         a = np.full(self.n, getattr(self.rule, "a0", 0.0), dtype)
         return State(W, M, np.asarray(u, dtype), np.array(y, dtype), c, a)
 
+    def frozen(self) -> Network:
+        """The same network, learning nothing; its rule is any one, since it is never applied."""
+        return replace(self, schedule=Frozen(), rule=Hebbian())
+
     def _draw(self, rng: np.random.Generator, weights: np.ndarray) -> np.ndarray:
         # A block of rows at a time: the draws are float64, and all of M at once would be twice its size.
         rows = max(1, 2**20 // weights.shape[1])
         for i in range(0, self.n, rows):
             block = weights[i : i + rows]
             block[:] = self.weights.draw(rng, block.shape, self.n)
+            checks.weights(f"{type(self.weights).__name__}.draw", block)
         return weights
 
 

@@ -54,8 +54,7 @@ SYSTEMS = {
 }
 ALWAYS = ("JAX scan", "JAX scan, dense", "NumPy")
 
-# Model, n, size of the crossbars, and how many times faster than a JAX scan with masked dense updates to be at least.
-# The discrete model updates at the last step alone: there only the scan that skips is worth comparing with.
+# Model, n, size of the crossbars, and how many times faster than the best JAX scan to be at least.
 CASES = [
     ("asynchronous", 500, 14, 20),
     ("asynchronous Projected", 500, 14, 5),
@@ -81,7 +80,7 @@ def as_dict(state, dtype):
 def peer(system, model):
     module, options, *_ = SYSTEMS[system]
     run = importlib.import_module(f"peers.{module}").run
-    return lambda state, X: run(state, X, HOLD, **options, **({} if module.endswith("_loop") else {"model": model}))
+    return lambda state, X: run(state, X, HOLD, model, **options)
 
 
 def difference(network, state, X, run):
@@ -305,9 +304,9 @@ def report(results):
     """What was asked for and is not so."""
     missed = []
     for row in results["cases"]:
-        cell = row["systems"].get("JAX scan, dense") or row["systems"]["JAX scan"]
-        if cell.get("ratio", 0) < row["asked"]:
-            reached = f"{cell['ratio']:.1f} × JAX" if "ratio" in cell else "not compared"
+        ratios = [cell["ratio"] for name, cell in row["systems"].items() if "JAX" in name and "ratio" in cell]
+        if min(ratios, default=0) < row["asked"]:
+            reached = f"{min(ratios):.1f} × the best JAX scan" if ratios else "not compared"
             missed.append(f"{row['model']}, n = {row['n']}: {reached}, asked for {row['asked']} ×")
     for row in results["growth"]:
         if row["peak, MB"] > row["allowed, MB"]:

@@ -12,6 +12,11 @@ STATE = NETWORK.init(np.random.default_rng(0))
 X = np.full((3, 4), 0.5)
 
 
+class Signed:
+    def draw(self, rng, shape, n):
+        return rng.standard_normal(shape)
+
+
 def with_value(value):
     bad = X.copy()
     bad[1, 2] = value
@@ -38,6 +43,9 @@ def with_value(value):
         (lambda: ah.advance(NETWORK, STATE, X, 1, trace="y"), "trace is the text 'y'; it must be a tuple"),
         (lambda: ah.advance(NETWORK, STATE._replace(u=STATE.u[:3]), X, 1), r"state.u has shape \(3,\)"),
         (lambda: ah.advance(ah.Network(n=6, m=4), STATE, X, 1), r"state.W has shape \(5, 4\)"),
+        (lambda: ah.advance(NETWORK, STATE._replace(M=-STATE.M), X, 1), r"state.M has weights that are negative"),
+        (lambda: ah.advance(NETWORK, STATE._replace(W=STATE.W * np.nan), X, 1), r"state.W has .* not a number"),
+        (lambda: ah.Network(5, 4, weights=Signed()).init(np.random.default_rng(0)), r"Signed.draw has weights .*neg"),
         (lambda: ah.advance(NETWORK, STATE._replace(W=STATE.W.astype(np.float16)), X, 1), "dtype is dtype"),
         (lambda: ah.Network(n=0), "n is 0; it must be a whole number of at least 1"),
         (lambda: ah.Network(m=-1), "m is -1"),

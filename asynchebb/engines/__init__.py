@@ -11,7 +11,7 @@ from types import ModuleType
 
 import numpy as np
 
-from asynchebb.checks import InputError, at_least, stimuli
+from asynchebb.checks import InputError, at_least, stimuli, weights
 from asynchebb.engines import traces
 from asynchebb.network import Network, State, float_type
 
@@ -62,9 +62,8 @@ def prepare(network: Network, state: State) -> State:
             )
     dtype = float_type(np.asarray(state.W).dtype)
     W, M, u, y, c, a = state
-    for name, weights in (("W", W), ("M", M)):
-        if not np.min(weights) >= 0:
-            raise InputError(f"state.{name} has weights that are negative or not a number; all must be 0 or more")
+    weights("state.W", W)
+    weights("state.M", M)
     return State(
         np.require(W, dtype, ["C", "W"]),
         np.require(M, dtype, ["F", "W"]),

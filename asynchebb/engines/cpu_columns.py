@@ -284,23 +284,13 @@ def swap(some, room, q, r, size, Q):
 
 
 @njit(**INNER)
-def save(Q, size, fetched, saved, saved_Q):
-    """Keep the fetched columns as they are."""
+def copy_columns(Q, fetched, size, target, there):
+    """The fetched columns of the near matrix, also in the target: kept as they are, or put there again."""
     for q in range(size):
-        saved[q] = fetched[q]
+        there[q] = fetched[q]
         if fetched[q]:
             for i in range(size):
-                saved_Q[q, i] = Q[q, i]
-
-
-@njit(**INNER)
-def restore(saved_Q, saved, size, fetched, Q):
-    """Undo what has become of them since."""
-    for q in range(size):
-        fetched[q] = saved[q]
-        if saved[q]:
-            for i in range(size):
-                Q[q, i] = saved_Q[q, i]
+                target[q, i] = Q[q, i]
 
 
 @njit(**INNER)

@@ -53,6 +53,7 @@ from asynchebb.engines.cpu_columns import (
     begin_block,
     change_M,
     change_W,
+    copy_columns,
     copy_neurons,
     dot,
     enter,
@@ -74,9 +75,7 @@ from asynchebb.engines.cpu_columns import (
     rectified,
     rectified_row,
     rescale_row,
-    restore,
     round_up,
-    save,
     swap,
     take,
     workroom,
@@ -90,6 +89,7 @@ Held = namedtuple("Held", "dynamics rule schedule floor smallest hold n m x x_x 
 
 FIRST_BLOCK, LONGEST_BLOCK = 8, 32  # steps; after a block that could be kept, the next one is twice as long
 CAUTION = 0.05  # the share by which inhibition is expected to fall from one block to the next at the most
+SMALL_MATRIX = 3_200_000  # entries that the near part of M̂ may always have: 13 MB in float32
 SMALLEST_SCALE = 1e-9  # a row of W or M whose scale or s has come down to this is brought back to 1
 
 
@@ -134,7 +134,7 @@ def advance(dynamics, rule, schedule, floor, additive, smallest, state, X, hold,
             else:
                 copy_neurons(saved, awake, some)
                 if changed:
-                    restore(near_matrix(room.saved_Q, size), room.truths[SAVED], awake, room.truths[FETCHED], Q)
+                    copy_columns(near_matrix(room.saved_Q, size), room.truths[SAVED], awake, Q, room.truths[FETCHED])
                 undone += steps
             if good:
                 awake = wake(held, some, awake, size, Q, k, steps if kept else zero, min(length, last - k), room)
@@ -153,7 +153,7 @@ def advance(dynamics, rule, schedule, floor, additive, smallest, state, X, hold,
 @njit(**INNER)
 def fits(awake, size, n):
     """May these be run apart? Not if they are most of all, nor if their part of a large M would take much room."""
-    return awake <= size and 3 * awake <= 2 * n and 5 * awake * size <= n * n + 16_000_000
+    return awake <= size and 3 * awake <= 2 * n and awake * size <= SMALL_MATRIX + n * n // 5
 
 
 @njit(**INNER)
@@ -220,7 +220,7 @@ def run(held, some, size, near, index, W, P, Q, k, steps, room, traces, t):
             grew = change_M(keep_m, gain_m, s, grown, size)
             if grew:
                 if apart and not changed:
-                    save(Q, size, fetched, room.truths[SAVED], near_matrix(room.saved_Q, near))
+                    copy_columns(Q, fetched, size, near_matrix(room.saved_Q, near), room.truths[SAVED])
                     changed = True
                 hebb(Q, size, active, y, count, gain_m, grew, rows)
 

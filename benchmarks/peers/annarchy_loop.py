@@ -18,20 +18,19 @@ import time
 
 import ANNarchy as ann
 import numpy as np
-from ANNarchy.generator.Projection.OpenMP import Dense as DenseThreads
 from ANNarchy.generator.Projection.SingleThread import Dense
 
 RESTED = 2**30  # the c of a neuron that has never burst may be too large for ANNarchy's 32-bit integers
 FLAGS = "-O3 -march=native -ffast-math"  # a sum can be vectorised only if it may be reordered
 
 
-def run(state, X, hold, threads=1):
+def run(state, X, hold, model="asynchronous"):
     """Hold each row of X for `hold` steps. Gives the new state, and the seconds the steps took without compiling."""
     _mend()
     os.environ.setdefault("VIRTUAL_ENV", sys.prefix)  # where CMake looks for this Python and nanobind
     network = ann.Network(dt=1.0)
     dtype = state["W"].dtype
-    network.config(dtype=getattr(ann, dtype.name), num_threads=threads)
+    network.config(dtype=getattr(ann, dtype.name), num_threads=1)
     inputs, neurons, feedforward, lateral = _build(network, *state["W"].shape)
     with tempfile.TemporaryDirectory() as directory:
         network.compile(directory=directory, compiler_flags=FLAGS, silent=True)
@@ -103,7 +102,7 @@ def _build(network, n, m):
     inputs = network.create(m, stimulus)
     neurons = network.create(n, neuron)
     feedforward = network.connect(inputs, neurons, "stimulus", excite)
-    feedforward.all_to_all(0.0, storage_format="csr")  # with threads, a dense pre_spike does not compile
+    feedforward.all_to_all(0.0, storage_format="csr")
     lateral = network.connect(neurons, neurons, "inhibition", inhibit)
     lateral.all_to_all(0.0, allow_self_connections=True, storage_format="dense")
     return inputs, neurons, feedforward, lateral
@@ -111,6 +110,5 @@ def _build(network, n, m):
 
 def _mend():
     """Call the spiking neuron rk_post, as the equations do. A template without this fault stays as it is."""
-    for module in (Dense, DenseThreads):
-        templates = module.conn_templates
-        templates["post_event"] = templates["post_event"].replace("post_rank", "rk_post")
+    templates = Dense.conn_templates
+    templates["post_event"] = templates["post_event"].replace("post_rank", "rk_post")

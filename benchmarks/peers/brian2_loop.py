@@ -17,16 +17,15 @@ CONSTANTS = {"euler": 0.01, "eta": 0.01, "r_b": 1.0, "r_r": 100}  # `dt` would b
 RESTED = 2**30  # the c of a neuron that has never burst may be too large for Brian2's 32-bit integers
 
 
-def run(state, X, hold, threads=1):
+def run(state, X, hold, model="asynchronous"):
     """Hold each row of X for `hold` steps. Gives the new state, and the seconds the steps took without compiling.
 
-    Brian2 takes the time itself, around its loop: that of the processor if threads is 1, else that
-    of the clock on the wall.
+    Brian2 takes the time itself, around its loop.
     """
     n, m = state["W"].shape
     b2.prefs.core.default_float_dtype = state["W"].dtype.type
-    b2.prefs.devices.cpp_standalone.openmp_threads = threads if threads > 1 else 0  # 0: without OpenMP
-    b2.prefs.devices.cpp_standalone.extra_make_args_unix = [f"-j{threads}"]  # leave the other cores alone
+    b2.prefs.devices.cpp_standalone.openmp_threads = 0  # without OpenMP
+    b2.prefs.devices.cpp_standalone.extra_make_args_unix = ["-j1"]  # leave the other cores alone
     b2.device.reinit()  # forget the last run
     b2.set_device("cpp_standalone", build_on_run=False)
     b2.defaultclock.dt = STEP
