@@ -12,6 +12,7 @@ from asynchebb.rules import Falconbridge, Foldiak, Hebbian, Oja, Pehlevan
 from asynchebb.schedules import Asynchronous, Continuous, Discrete, Frozen
 from asynchebb.simulate import Diverged, Phase, Probe, Run, Snapshot, simulate
 from asynchebb.stimuli import Bars, Crossbars, Diagonals, Digits, FromArray, Patches, Squares
+from asynchebb.sweeps import Stopped, open_sweep, sweep
 from asynchebb.weights import Exponential, Gaussian
 
 __version__ = version("asynchebb")

@@ -56,7 +56,8 @@ def check(kind: str, record: object) -> None:
     """Refuse a record that no engine could run, and say why."""
     if isinstance(record, type):
         raise InputError(f"{kind} is the class {record.__name__}; it must be a value: {record.__name__}(...)")
-    if fault := _fault(kind, type(record)):
+    cls: type = type(record)
+    if fault := _fault(kind, cls):
         raise InputError(f"{kind} is {record!r}; {fault}")
     for name, value in constants(record).items():
         if not isinstance(value, Real):

@@ -60,7 +60,7 @@ def run(dataset: xarray.Dataset) -> Figure:
     figure = Figure(figsize=(10, 3.4), layout="constrained")
     fields, error, activity = figure.subplots(1, 3, width_ratios=(1.1, 1.2, 1))
     figure.suptitle(str(dataset.attrs["title"]), fontsize=9)
-    _fields_at_end(fields, dataset)
+    fields_at_end(fields, dataset)
     fields.set_title("receptive fields, most active first")
     for probe, label in enumerate(_labels(dataset)):
         line = error.plot(dataset.step, dataset.error[:, probe], label=label)[0]
@@ -79,7 +79,7 @@ def models(datasets: dict[str, xarray.Dataset], captions: dict[str, str]) -> Fig
     """The paper's three models side by side: fields, and under them what was measured."""
     figure = Figure(figsize=(3.2 * len(datasets), 3.9), layout="constrained")
     for axes, (model, dataset) in zip(figure.subplots(1, len(datasets)), datasets.items(), strict=True):
-        _fields_at_end(axes, dataset)
+        fields_at_end(axes, dataset)
         axes.set_title(model, color=COLOURS[model], fontsize=11, fontweight="bold")
         axes.text(0.5, -0.02, captions[model], transform=axes.transAxes, ha="center", va="top", fontsize=8)
     return figure
@@ -106,9 +106,9 @@ def learning_curves(datasets: dict[str, xarray.Dataset]) -> Figure:
     return figure
 
 
-def _fields_at_end(axes: Axes, dataset: xarray.Dataset) -> None:
+def fields_at_end(axes: Axes, dataset: xarray.Dataset, most: int = 100) -> None:
     shape = tuple(int(size) for size in np.atleast_1d(dataset.attrs["picture_shape"]))
-    mosaic(axes, dataset.W[-1].values, shape, dataset.mean_activity[-1, 0].values)
+    mosaic(axes, dataset.W[-1].values, shape, dataset.mean_activity[-1, 0].values, most)
 
 
 def _labels(dataset: xarray.Dataset) -> list[str]:

@@ -6,12 +6,17 @@ killed goes on from its last part. When the run is done its parts are put togeth
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
+import shutil
+import socket
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,30 +32,69 @@ from asynchebb.simulate import Diverged, Run, Snapshot, live
 if TYPE_CHECKING:
     import xarray
 
+    from asynchebb.netcdf import Writer
+
 FORMAT = "asynchebb run"
 
-# Each variable's axes and meaning. Those over snapshots have been there at each snapshot; traces
-# are what happened in between.
+# A snapshot of a small network that took so little is sooner computed again than kept: it stays in memory.
+NOT_WORTH_A_FILE, SMALL = 1.0, 2**22  # seconds since the last part, bytes
+
+# A snapshot, on the disk or still in memory.
+Part = Path | dict[str, Any]
+
+# Each variable's axes, type ("float": that of the run) and meaning. Those over snapshots have been there
+# at each snapshot; traces are what happened in between.
+COORDINATES = {
+    "step": (("snapshot",), "int64", "Euler steps since the start"),
+    "phase": (("snapshot",), "int64", "the phase that the snapshot lies in"),
+    "stimulus": (("probe",), "text", "what the probe shows"),
+    "hold": (("probe",), "int64", "Euler steps for which it is held"),
+}
 STATE = {
-    "W": (("snapshot", "neuron", "input"), "feed-forward weights"),
-    "M": (("snapshot", "neuron", "presynaptic"), "lateral weights"),
-    "u": (("snapshot", "neuron"), "what the dynamics integrate"),
-    "y": (("snapshot", "neuron"), "rates"),
-    "c": (("snapshot", "neuron"), "Euler steps since the last update"),
-    "a": (("snapshot", "neuron"), "activity accumulated by the rule"),
+    "W": (("snapshot", "neuron", "input"), "float", "feed-forward weights"),
+    "M": (("snapshot", "neuron", "presynaptic"), "float", "lateral weights"),
+    "u": (("snapshot", "neuron"), "float", "what the dynamics integrate"),
+    "y": (("snapshot", "neuron"), "float", "rates"),
+    "c": (("snapshot", "neuron"), "int64", "Euler steps since the last update"),
+    "a": (("snapshot", "neuron"), "float", "activity accumulated by the rule"),
 }
 MEASURES = {
-    "error": (("snapshot", "probe"), "reconstruction error, mean over all steps of the test"),
-    "error_last": (("snapshot", "probe"), "reconstruction error at the last step of each test stimulus"),
-    "gini": (("snapshot", "probe"), "Gini coefficient of the mean activity"),
-    "active_neurons": (("snapshot", "probe"), "neurons with a rate above 0, mean over all steps of the test"),
-    "mean_activity": (("snapshot", "probe", "neuron"), "rate, mean over all steps of the test"),
+    "error": (("snapshot", "probe"), "float64", "reconstruction error, mean over the test"),
+    "error_last": (("snapshot", "probe"), "float64", "reconstruction error at the last step of each test stimulus"),
+    "gini": (("snapshot", "probe"), "float64", "Gini coefficient of the mean activity"),
+    "active_neurons": (
+        ("snapshot", "probe"),
+        "float64",
+        "neurons with a rate above 0, mean over the test",
+    ),
+    "mean_activity": (("snapshot", "probe", "neuron"), "float64", "rate, mean over the test"),
+}
+PER_PROBE = ("error", "error_last", "gini", "active_neurons")  # those of them that are one number a probe
+
+# What `summary` gives of a run's end.
+SUMMARY = {
+    "steps": "Euler steps",
+    "error": "reconstruction error, mean",
+    "error_last": "reconstruction error, last step",
+    "gini": "Gini",
+    "hoyer": "Hoyer sparseness",
+    "treves_rolls": "Treves–Rolls sparseness",
+    "active_neurons": "active neurons a step",
+    "silent_neurons": "silent neurons",
+    "duplicate_fields": "duplicate fields",
+    "updates": "synapses changed a step",
+    "single_fields": "fields of a single factor",
+    "mixed_fields": "fields of a pair of factors",
+    "unstructured_fields": "unstructured fields",
+    "factors_found": "factors found",
+    "factors": "factors there are",
+    "factor_recovery": "factor recovery, mean cosine",
 }
 TRACES = {
-    "trace_updates": (("sample",), "synapses changed in an Euler step, mean over each stimulus"),
-    "trace_active": (("sample",), "neurons with a rate above 0, mean over each stimulus"),
-    "trace_y": (("snapshot", "neuron"), "rate, mean since the snapshot before"),
-    "trace_burst": (("snapshot", "neuron"), "share of steps with an open gate, since the snapshot before"),
+    "trace_updates": (("sample",), "float64", "synapses changed in an Euler step, mean over each stimulus"),
+    "trace_active": (("sample",), "float64", "neurons with a rate above 0, mean over each stimulus"),
+    "trace_y": (("snapshot", "neuron"), "float", "rate, mean since the snapshot before"),
+    "trace_burst": (("snapshot", "neuron"), "float64", "share of steps with an open gate, since the snapshot before"),
 }
 
 
@@ -68,48 +112,59 @@ def record(
     """
     if not isinstance(run, Run):
         raise InputError(f"run is {run!r}; it must be a Run")
+    dataset = _finished(run, keep(run, path, engine, on_progress))
+    on_progress(run.steps)
+    return dataset
+
+
+def keep(run: Run, path: str | Path, engine: str, on_progress: Callable[[int], object]) -> Path:
+    """The file of the run, which is run if there is none yet. One that diverges is kept up to there, and says so."""
     engines.module(engine)
     file = file_of(run, path)
-    parts = file.with_suffix(".parts")
+    folder = _parts_folder(file)
     try:
         if not file.exists():
-            _make_writable(parts)
-            done, diverged = _run(run, engine, parts, on_progress)
-            _assemble(run, engine, file, [_part(run, engine, parts, k) for k in range(done + 1)], diverged)
+            _make_writable(folder)
+            parts, diverged = _run(run, engine, folder, on_progress)
+            _assemble(run, engine, file, parts, diverged)
     except FileNotFoundError:
         if not file.exists():  # else another process has finished the same run, and cleared its parts away
             raise
     finally:
         if file.exists():
-            _clear(run, parts)
+            _clear(run, folder)
         with suppress(OSError):  # there is none, or parts to go on from are in it, or what is not ours
-            parts.rmdir()
-    dataset = _finished(run, file)
-    on_progress(run.steps)
-    return dataset
+            folder.rmdir()
+    return file
 
 
-def _clear(run: Run, parts: Path) -> None:
+def _clear(run: Run, folder: Path) -> None:
     """Remove what the run has left there."""
-    for part in parts.glob(f"*{run.identity}*"):
+    for part in folder.glob(f"*{run.identity}*"):
         part.unlink(missing_ok=True)
 
 
-def _run(run: Run, engine: str, parts: Path, on_progress: Callable[[int], object]) -> tuple[int, int | None]:
-    """Keep each snapshot that is not there yet; the last one's number, and the step at which the run diverged if so."""
-    last = _last_part(run, engine, parts)
-    done = last.number if last else -1
+def _run(run: Run, engine: str, folder: Path, on_progress: Callable[[int], object]) -> tuple[list[Part], int | None]:
+    """All snapshots of the run, those that are there and those that were not; the step at which it diverged if so."""
+    last = _last_part(run, engine, folder)
+    parts: list[Part] = [_part(run, engine, folder, k) for k in range(last.number + 1)] if last else []
+    on_disk, since = len(parts), time.perf_counter()
     if last:
         on_progress(last.step)
     try:
         for snapshot in live(run, engine, last, on_progress):
-            _write_part(_part(run, engine, parts, snapshot.number), snapshot)
-            done = snapshot.number
+            arrays = _to_keep(snapshot)
+            soon = time.perf_counter() - since < NOT_WORTH_A_FILE and snapshot.state.M.nbytes < SMALL
+            parts.append({name: np.copy(array) for name, array in arrays.items()} if soon else arrays)
+            if not soon:
+                for number in range(on_disk, len(parts)):
+                    parts[number] = _write_part(_part(run, engine, folder, number), parts[number])
+                on_disk, since = len(parts), time.perf_counter()
     except Diverged as failure:
-        if done < 0:  # at the very start: there is nothing to keep
+        if not parts:  # at the very start: there is nothing to keep
             raise
-        return done, failure.step
-    return done, None
+        return parts, failure.step
+    return parts, None
 
 
 def open_run(path: str | Path) -> xarray.Dataset:
@@ -145,35 +200,44 @@ def network_of(dataset: xarray.Dataset) -> Network:
     return values.parse_network(dataset.attrs["network"])
 
 
-def summary(dataset: xarray.Dataset) -> dict[str, float]:
-    """The measures of a kept run at its end, by name: those of its last probe, and of its fields."""
-    end = dataset.isel(snapshot=-1, probe=-1)
-    activity, W = end.mean_activity.values, end.W.values
-    measures = {
-        "Euler steps": int(end.step),
-        "reconstruction error, mean": float(end.error),
-        "reconstruction error, last step": float(end.error_last),
-        "Gini": float(end.gini),
-        "Hoyer sparseness": metrics.hoyer(activity),
-        "Treves–Rolls sparseness": metrics.treves_rolls(activity),
-        "active neurons a step": float(end.active_neurons),
-        "silent neurons": metrics.dead_units(activity),
-        "duplicate fields": metrics.duplicate_units(W),
+def summary(source: Any, probe: int = -1) -> dict[str, Any]:
+    """The measures of a kept run at its end, by the names in SUMMARY: its fields, and what the probe (the last) shows.
+
+    `source` is the run's dataset, or its file opened by h5py, which is much quicker.
+    """
+    measures: dict[str, Any] = {"steps": int(_end(source, "step"))}
+    measures |= {name: float(_end(source, name)[probe]) for name in PER_PROBE}
+    W, activity = _end(source, "W"), _end(source, "mean_activity")[probe]
+    measures |= {
+        "hoyer": metrics.hoyer(activity),
+        "treves_rolls": metrics.treves_rolls(activity),
+        "silent_neurons": metrics.dead_units(activity),
+        "duplicate_fields": metrics.duplicate_units(W),
     }
-    if "trace_updates" in dataset:
-        measures["synapses changed a step"] = float(dataset.trace_updates.mean())
-    stimulus = values.variants("stimulus").get(str(end.stimulus.values).partition("(")[0])
-    if hasattr(stimulus, "factors"):
-        stimulus = values.parse("stimulus", str(end.stimulus.values))
+    if "trace_updates" in source:
+        measures["updates"] = float(np.mean(np.asarray(source["trace_updates"])))
+    if (stimulus := _of_factors(np.asarray(source["stimulus"]).astype(str)[probe])) is not None:
         fields = metrics.count_fields(W, stimulus)
         measures |= {
-            "fields of a single factor": fields.single,
-            "fields of a pair of factors": fields.mixed,
-            "unstructured fields": fields.unstructured,
-            f"factors found of {len(stimulus.factors())}": fields.distinct,
-            "factor recovery, mean cosine": float(metrics.factor_recovery(W, stimulus).mean()),
+            "single_fields": fields.single,
+            "mixed_fields": fields.mixed,
+            "unstructured_fields": fields.unstructured,
+            "factors_found": fields.distinct,
+            "factors": len(stimulus.factors()),
+            "factor_recovery": float(metrics.factor_recovery(W, stimulus).mean()),
         }
     return measures
+
+
+def _end(source: Any, name: str) -> np.ndarray:
+    return np.asarray(source[name][-1])
+
+
+@cache
+def _of_factors(text: str) -> Any:
+    """The stimulus that the text writes down, if it is one of ours whose factors are known."""
+    cls = values.variants("stimulus").get(text.partition("(")[0])
+    return values.parse("stimulus", text) if hasattr(cls, "factors") else None
 
 
 def file_of(run: Run, path: str | Path) -> Path:
@@ -202,16 +266,20 @@ def _make_writable(parts: Path) -> None:
         ) from None
 
 
-def _part(run: Run, engine: str, parts: Path, number: int) -> Path:
-    return parts / f"{run.identity}-{engine}-{number:05d}.npz"
+def _parts_folder(file: Path) -> Path:
+    return file.with_suffix(".parts")
 
 
-def _last_part(run: Run, engine: str, parts: Path) -> Snapshot | None:
+def _part(run: Run, engine: str, folder: Path, number: int) -> Path:
+    return folder / f"{run.identity}-{engine}-{number:05d}.npz"
+
+
+def _last_part(run: Run, engine: str, folder: Path) -> Snapshot | None:
     """The newest snapshot that was kept whole, as were all before it; None if there is none."""
     last = None
     for number in itertools.count():
         try:
-            with ZipFile(_part(run, engine, parts, number)) as part:
+            with ZipFile(_part(run, engine, folder, number)) as part:
                 if part.testzip() is not None:
                     break
         except (OSError, BadZipFile):
@@ -219,21 +287,34 @@ def _last_part(run: Run, engine: str, parts: Path) -> Snapshot | None:
         last = number
     if last is None:
         return None
-    with np.load(_part(run, engine, parts, last)) as part:
+    with np.load(_part(run, engine, folder, last)) as part:
         return Snapshot(last, int(part["step"]), State(*(part[name] for name in State._fields)), {}, {})
 
 
-def _write_part(path: Path, snapshot: Snapshot) -> None:
-    arrays: dict[str, Any] = {"step": snapshot.step, **snapshot.state._asdict(), **snapshot.measures}
-    arrays |= {f"trace_{name}": trace for name, trace in snapshot.traces.items()}
-    with _atomic(path, path.parent) as temporary, open(temporary, "wb") as file:
+def _to_keep(snapshot: Snapshot) -> dict[str, Any]:
+    traces = {f"trace_{name}": trace for name, trace in snapshot.traces.items()}
+    return {"step": snapshot.step, **snapshot.state._asdict(), **snapshot.measures, **traces}
+
+
+def _write_part(path: Path, part: Part) -> Path:
+    with _arrays(part) as arrays, _atomic(path, path.parent) as temporary, open(temporary, "wb") as file:
         np.savez(file, **arrays)
+    return path
 
 
 @contextmanager
-def _atomic(path: Path, parts: Path) -> Iterator[Path]:
-    """A file goes by another name, among the parts, until it is whole and on the disk."""
-    temporary = parts / f".{path.name}.{os.getpid()}"
+def _arrays(part: Part) -> Iterator[Mapping[str, Any]]:
+    if isinstance(part, dict):
+        yield part
+    else:
+        with np.load(part) as arrays:
+            yield arrays
+
+
+@contextmanager
+def _atomic(path: Path, folder: Path) -> Iterator[Path]:
+    """A file goes by another name, in this folder, until it is whole and on the disk."""
+    temporary = folder / f".{path.name}.{socket.gethostname()}.{os.getpid()}"
     try:
         yield temporary
         with open(temporary, "rb") as file:
@@ -243,50 +324,69 @@ def _atomic(path: Path, parts: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _assemble(run: Run, engine: str, file: Path, parts: list[Path], diverged: int | None) -> None:
-    """One NetCDF file of all parts, a part at a time: all weights of a run may be larger than memory."""
-    import h5netcdf
+def _assemble(run: Run, engine: str, file: Path, parts: list[Part], diverged: int | None) -> None:
+    """One NetCDF file of all parts."""
+    from asynchebb import netcdf
 
     stops = run.stops()[: len(parts)]
     shown = [sum(phase.samples for phase in run.phases[:p]) + sample for p, sample, _ in stops]
     n, m = run.network.n, run.network.m
     sizes = dict(snapshot=len(parts), neuron=n, presynaptic=n, input=m, probe=len(run.probes), sample=shown[-1])
-    kept = STATE | MEASURES | TRACES
-    with _atomic(file, parts[0].parent) as temporary, h5netcdf.File(temporary, "w") as out:
-        out.dimensions = {name: size for name, size in sizes.items() if size}
-        out.attrs.update(_attributes(run, engine, diverged))
-        for name, (axes, meaning, along) in _coordinates(run, stops).items():
-            _add(out, name, axes, meaning, dtype=along.dtype)
-            out.variables[name][:] = along
-        for number, path in enumerate(parts):
-            with np.load(path) as part:
-                for name in part.files:
-                    if name == "step":
-                        continue
-                    array = part[name]  # read from the disk each time it is asked for
-                    axes, meaning = kept[name]
-                    if name not in out.variables:
-                        _add(out, name, axes, meaning, dtype=array.dtype)
-                    rows = number if axes[0] == "snapshot" else slice(shown[number - 1], shown[number])
-                    _fill(out.variables[name], rows, array)
+    traces = [f"trace_{name}" for name in run.trace] if shown[-1] else []  # they begin with the second snapshot
+    kept = COORDINATES | STATE | MEASURES | {name: TRACES[name] for name in traces}
+    variables = tuple(
+        netcdf.Variable(name, axes, run.dtype if dtype == "float" else dtype, meaning)
+        for name, (axes, dtype, meaning) in kept.items()
+    )
+    sizes = {name: size for name, size in sizes.items() if size}
+    needed = len(parts) * n * (n + m) * np.dtype(run.dtype).itemsize
+    if shutil.disk_usage(_parts_folder(file)).free < needed + 2**16:  # HDF5 itself would make much noise about it
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with (
+        _atomic(file, _parts_folder(file)) as temporary,
+        netcdf.writing(temporary, sizes, variables, _attributes(run, engine, diverged)) as out,
+    ):
+        out.put("step", np.array([step for *_, step in stops]))
+        out.put("phase", np.array([phase for phase, *_ in stops]))
+        out.put("stimulus", np.array([repr(probe.stimulus) for probe in run.probes], netcdf.TEXT))
+        out.put("hold", np.array([probe.hold for probe in run.probes]))
+        in_memory = [part for part in parts if isinstance(part, dict)]
+        if len(in_memory) == len(parts):
+            _put_all(in_memory, out)
+        else:
+            _put_each(parts, shown, out)
 
 
-def _coordinates(run: Run, stops: list[tuple[int, int, int]]) -> dict[str, tuple[tuple[str, ...], str, Any]]:
-    import h5py
-
-    shows = np.array([repr(probe.stimulus) for probe in run.probes], h5py.string_dtype())
-    return {
-        "step": (("snapshot",), "Euler steps since the start", np.array([step for *_, step in stops])),
-        "phase": (("snapshot",), "the phase that the snapshot lies in", np.array([phase for phase, *_ in stops])),
-        "stimulus": (("probe",), "what the probe shows", shows),
-        "hold": (("probe",), "Euler steps for which it is held", np.array([probe.hold for probe in run.probes])),
-    }
+def disk_is_full(error: BaseException | None) -> bool:
+    while error is not None:
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
-def _add(out: Any, name: str, axes: tuple[str, ...], meaning: str, dtype: np.dtype) -> None:
-    # Traces begin with the second snapshot: what is not written is not a number.
-    variable = out.create_variable(name, axes, dtype, fillvalue=np.nan if dtype.kind == "f" else None)
-    variable.attrs["long_name"] = meaning
+def _put_all(parts: list[dict[str, Any]], out: Writer) -> None:
+    """Each variable at once, which is quickest."""
+    for name in _without_coordinates(parts[-1]):
+        arrays = [part[name] for part in parts if name in part]
+        if name in TRACES and TRACES[name][0] == ("sample",):
+            out.put(name, np.concatenate(arrays))
+        else:
+            out.put(name, np.stack([np.full_like(arrays[0], np.nan), *arrays] if name in TRACES else arrays))
+
+
+def _put_each(parts: list[Part], shown: list[int], out: Writer) -> None:
+    """A part at a time: all weights of a run may be larger than memory."""
+    for number, part in enumerate(parts):
+        with _arrays(part) as arrays:
+            for name in _without_coordinates(arrays):
+                per_sample = name in TRACES and TRACES[name][0] == ("sample",)
+                rows = slice(shown[number - 1], shown[number]) if per_sample else number
+                _fill(out[name], rows, arrays[name])
+
+
+def _without_coordinates(arrays: Iterable[str]) -> list[str]:
+    return [name for name in arrays if name not in COORDINATES]
 
 
 def _fill(variable: Any, at: int | slice, array: np.ndarray) -> None:
@@ -319,7 +419,12 @@ def _attributes(run: Run, engine: str, diverged: int | None) -> dict[str, Any]:
         "dtype": run.dtype,
         "picture_shape": np.array(shape, np.int64),
         "engine": engine,
-        "python_version": sys.version.split()[0],
-        **{f"{package}_version": version(package) for package in ("asynchebb", "numpy", "numba")},
+        **_versions(),
         **({} if diverged is None else {"diverged_at_step": np.int64(diverged)}),
     }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    packages = {f"{package}_version": version(package) for package in ("asynchebb", "numpy", "numba")}
+    return {"python_version": sys.version.split()[0], **packages}

@@ -80,8 +80,7 @@ class Run:
                     f"it must be {part.stimulus.m}"
                 )
         if not self.probes:
-            distinct = {describe(phase.stimulus): Probe(phase.stimulus) for phase in self.phases}
-            settle(self, "probes", tuple(distinct.values()))
+            settle(self, "probes", self._usual_probes())
         traces.check(self.trace)
         settle(self, "trace", tuple(name for name in traces.NAMES if name in self.trace))
         at_least(0)("seed", self.seed)
@@ -92,6 +91,13 @@ class Run:
     def identity(self) -> str:
         """Names the run: the same for the same run on any machine, another if anything in it changes."""
         return hashlib.sha256(f"{RESULTS_VERSION} {describe(self)}".encode()).hexdigest()[:20]
+
+    @cached_property
+    def has_own_probes(self) -> bool:
+        return describe(self.probes) != describe(self._usual_probes())
+
+    def _usual_probes(self) -> tuple[Probe, ...]:
+        return tuple({describe(phase.stimulus): Probe(phase.stimulus) for phase in self.phases}.values())
 
     @property
     def steps(self) -> int:

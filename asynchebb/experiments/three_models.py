@@ -35,6 +35,14 @@ FILES = MOSAICS, LEARNING, MEASURES = "mosaics.png", "learning.png", "measures.j
 # What the paper tests with (s = 60, f = 150), and a whole presentation, in which rates settle.
 PAPER, SETTLED = 0, 1
 
+# What is measured beside a run's summary.
+LABELS = {
+    "gini_learning": "Gini while learning",
+    "active_neurons_learning": "active neurons a step while learning",
+    "error_paper": "error, mean of 150 steps",
+    "error_last_paper": "error at step 150",
+}
+
 
 def title(scale: str) -> str:
     p, n, samples, hold = SCALES[scale]
@@ -56,11 +64,11 @@ def measure(dataset: xarray.Dataset) -> dict[str, float]:
     paper = dataset.isel(snapshot=-1, probe=PAPER)
     samples_of_last_snapshot = len(dataset.trace_active) // (len(dataset.step) - 1)
     return {
-        **summary(dataset.isel(probe=[SETTLED])),
-        "Gini while learning": metrics.gini(dataset.trace_y[-1].values),
-        "active neurons a step while learning": float(dataset.trace_active[-samples_of_last_snapshot:].mean()),
-        f"error, mean of {int(paper.hold)} steps": float(paper.error),
-        f"error at step {int(paper.hold)}": float(paper.error_last),
+        **summary(dataset, SETTLED),
+        "gini_learning": metrics.gini(dataset.trace_y[-1].values),
+        "active_neurons_learning": float(dataset.trace_active[-samples_of_last_snapshot:].mean()),
+        "error_paper": float(paper.error),
+        "error_last_paper": float(paper.error_last),
     }
 
 
@@ -73,8 +81,8 @@ def reproduce(
         datasets[name] = record(run, folder / "runs", on_progress=started(name, run))
         table[name] = measure(datasets[name])
     captions = {
-        name: f"{row['fields of a single factor']} bars, {row['fields of a pair of factors']} crosses\n"
-        f"Gini {row['Gini']:.2f}, error {row['reconstruction error, last step']:.2f}"
+        name: f"{row['single_fields']} bars, {row['mixed_fields']} crosses\n"
+        f"Gini {row['gini']:.2f}, error {row['error_last']:.2f}"
         for name, row in table.items()
     }
     figures.save(figures.models(datasets, captions), folder / MOSAICS)

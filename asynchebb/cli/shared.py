@@ -1,0 +1,104 @@
+"""What several commands share: the options that make a run, progress bars, tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from asynchebb.simulate import Run
+
+Model = Annotated[str, typer.Option(help="asynchronous, continuous or discrete")]
+Stimulus = Annotated[str, typer.Option(help='what is shown, like "Bars(14, probability=0.1)"')]
+N = Annotated[int, typer.Option(help="neurons")]
+Samples = Annotated[int, typer.Option(help="stimuli shown")]
+Hold = Annotated[int, typer.Option(help="Euler steps each stimulus is held")]
+Rule = Annotated[str | None, typer.Option(help='instead of the model\'s, like "Foldiak(p=0.05)" or "file.py:Rule()"')]
+Schedule = Annotated[str | None, typer.Option(help='instead of the model\'s, like "Asynchronous(r_b=2, r_r=50)"')]
+Dynamics = Annotated[str | None, typer.Option(help='instead of the model\'s, like "Projected(dt=0.01)"')]
+Weights = Annotated[str | None, typer.Option(help='instead of the model\'s, like "Gaussian(rectified=True)"')]
+Seed = Annotated[int, typer.Option(help="of initial weights and stimuli")]
+Dtype = Annotated[str, typer.Option(help="float32 or float64")]
+Snapshots = Annotated[int, typer.Option(help="moments on the way at which the network is tested and kept")]
+Engine = Annotated[str, typer.Option(help="cpu or reference")]
+
+
+def build_run(
+    model: str,
+    stimulus: str,
+    n: int,
+    samples: int,
+    hold: int,
+    rule: str | None,
+    schedule: str | None,
+    dynamics: str | None,
+    weights: str | None,
+    seed: int,
+    dtype: str,
+    snapshots: int,
+) -> Run:
+    """The run that these options say."""
+    from asynchebb import values
+    from asynchebb.checks import one_of
+    from asynchebb.network import MODELS
+    from asynchebb.simulate import Phase, Run, check_stimulus
+
+    one_of("model", model, MODELS)
+    given = {"rule": rule, "schedule": schedule, "dynamics": dynamics, "weights": weights}
+    changes = {kind: values.parse(kind, text) for kind, text in given.items() if text is not None}
+    shown = values.parse("stimulus", stimulus)
+    check_stimulus(shown)
+    return Run(MODELS[model](n, shown.m, **changes), (Phase(shown, samples, hold, snapshots),), seed=seed, dtype=dtype)
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str, Run], Callable[[int], object]]]:
+    """A bar for each run: steps done, steps a second, time left."""
+    from rich import progress as bars
+
+    class Speed(bars.ProgressColumn):
+        def render(self, task: bars.Task) -> str:
+            return f"{task.speed:,.0f} steps/s" if task.speed else ""
+
+    columns = (
+        bars.TextColumn("{task.description:>12}"),
+        bars.BarColumn(),
+        bars.TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"),
+        Speed(),
+        bars.TimeRemainingColumn(),
+    )
+    with bars.Progress(*columns) as shown:
+
+        def started(name: str, run: Run) -> Callable[[int], object]:
+            tasks: list[bars.TaskID] = []
+
+            def done(steps: int) -> None:
+                if not tasks:  # not before the run has begun: it may yet be refused
+                    tasks.append(shown.add_task(name, total=run.steps, completed=steps))
+                shown.update(tasks[0], completed=steps)
+
+            return done
+
+        yield started
+
+
+def print_table(title: str, rows: dict[str, Any], labels: dict[str, str]) -> None:
+    """Measures by name; or, for a table of them by model, a column for each model."""
+    from rich.console import Console
+    from rich.table import Table
+
+    columns = rows if all(isinstance(row, dict) for row in rows.values()) else {"value": rows}
+    table = Table(title=title, title_justify="left")
+    table.add_column("measure")
+    for name in columns:
+        table.add_column(name, justify="right")
+    for measure in next(iter(columns.values())):
+        table.add_row(labels[measure], *(_number(row[measure]) for row in columns.values()))
+    Console().print(table)
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}" if abs(value) < 100 else f"{value:,.0f}"

@@ -1,0 +1,244 @@
+"""asynchebb sweep: run a grid of runs, see how it stands, draw it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from asynchebb.cli.shared import (
+    Dtype,
+    Dynamics,
+    Engine,
+    Hold,
+    Model,
+    N,
+    Rule,
+    Samples,
+    Schedule,
+    Seed,
+    Snapshots,
+    Stimulus,
+    Weights,
+    build_run,
+)
+
+if TYPE_CHECKING:
+    from asynchebb.sweeps import Status
+
+app = typer.Typer(no_args_is_help=True, help="Run a grid of runs, see how it stands, draw it.")
+
+TheFolder = Annotated[Path, typer.Argument(help="the sweep's folder")]
+TheGrid = Annotated[str | None, typer.Option(help="which sweep, of several in the folder; else the one started last")]
+
+
+@app.command()
+def run(
+    context: typer.Context,
+    file: Annotated[Path | None, typer.Argument(help="TOML file with any of these options, [vary] and zip")] = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(help='one axis: "schedule.r_b=0.5,1,2", "rule.eta=log(1e-4, 1e-1, 4)", "seed=range(5)"'),
+    ] = None,
+    zip: Annotated[
+        list[str] | None, typer.Option(help='axes that go together instead of multiplying, like "n,hold"')
+    ] = None,
+    model: Model = "asynchronous",
+    stimulus: Stimulus = "Crossbars(14)",
+    n: N = 500,
+    samples: Samples = 2000,
+    hold: Hold = 500,
+    rule: Rule = None,
+    schedule: Schedule = None,
+    dynamics: Dynamics = None,
+    weights: Weights = None,
+    seed: Seed = 0,
+    dtype: Dtype = "float32",
+    snapshots: Snapshots = 1,
+    engine: Engine = "cpu",
+    workers: Annotated[int | None, typer.Option(help="processes, by default one a core; jobs, on Slurm")] = None,
+    dask: Annotated[str | None, typer.Option(help="a Dask scheduler to do the work, like tcp://host:8786")] = None,
+    slurm: Annotated[str | None, typer.Option(help="let Slurm do it; Slurm's options: partition=short,time=60")] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="try again what has failed before")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="yes, the grid is meant to be that large")] = False,
+    out: Annotated[Path, typer.Option(help="folder for the sweep")] = Path("sweep"),
+) -> None:
+    """Run a model with every combination of some values, each run once, and keep all of them in one folder.
+
+    Stopped at any moment, the same command goes on. What fails is kept with its error.
+    """
+    from asynchebb.sweeps import run_grid
+    from asynchebb.sweeps.grid import axis_from_text, grid
+
+    options: dict[str, Any] = {
+        "model": model,
+        "stimulus": stimulus,
+        "n": n,
+        "samples": samples,
+        "hold": hold,
+        "rule": rule,
+    }
+    options |= {"schedule": schedule, "dynamics": dynamics, "weights": weights, "seed": seed, "dtype": dtype}
+    options |= {"snapshots": snapshots}
+    axes: dict[str, list] = {}
+    tied = [[name.strip() for name in names.split(",")] for names in zip or []]
+    if file is not None:
+        said, from_file, tied_in_file = _read(file, [*options])
+        options |= {name: value for name, value in said.items() if not _is_given(context, name)}
+        tied = tied or tied_in_file
+    base = build_run(**options)
+    if file is not None:
+        axes |= {name: _values(base, name, given) for name, given in from_file.items()}
+    for text in vary or []:
+        name, along = axis_from_text(base, text)
+        axes[name] = along
+    made = grid(base, axes, tied)
+    with progress(out) as on_status:
+        executor = _executor(workers, dask, slurm, out)
+        points, status = run_grid(made, out, executor, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
+    typer.echo(f"{status.done} of {status.total} runs done, {status.failed} failed: {out}")
+    _print_failures(points)
+    if status.failed:
+        raise typer.Exit(1)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _read(file: Path, known: list[str]) -> tuple[dict[str, Any], dict[str, Any], list[list[str]]]:
+    """The options, the axes and the tied axes that a TOML file says."""
+    import tomllib
+
+    from asynchebb.checks import InputError
+
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"file is {str(file)!r}; it must be a TOML file ({error})") from None
+    vary, tied = content.pop("vary", {}), content.pop("zip", [])
+    for name in content:
+        if name not in known:
+            raise InputError(f"{file} says {name!r}; it may say {', '.join(known)}, zip and [vary]")
+    if not isinstance(vary, dict):
+        raise InputError(f"{file} says vary = {vary!r}; it must be a table: [vary]")
+    names = tied if all(isinstance(names, list) for names in tied) else [tied]
+    return content, _flat(vary), names
+
+
+def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """schedule.r_b = [...] is a table in a table to TOML, unless it is put in quotes."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat
+
+
+def _values(base: Any, name: str, given: Any) -> list:
+    from asynchebb.sweeps.grid import value_from_text, values_from_text
+
+    if isinstance(given, str):
+        return values_from_text(base, name, given)
+    given = given if isinstance(given, list) else [given]
+    return [value_from_text(name, value) if isinstance(value, str) else value for value in given]
+
+
+def _executor(workers: int | None, dask: str | None, slurm: str | None, out: Path) -> AbstractContextManager[Any]:
+    from asynchebb.checks import InputError
+    from asynchebb.sweeps import executors
+
+    if dask is not None and slurm is not None:
+        raise InputError("dask and slurm are both given; it must be one of them")
+    if dask is not None:
+        return executors.dask(dask)
+    if slurm is not None:
+        return executors.slurm(slurm, workers, out / "slurm")
+    return executors.local(workers)
+
+
+@contextmanager
+def progress(folder: Path) -> Iterator[Callable[[Status], object]]:
+    """A bar for the sweep: runs done, running, failed, time left."""
+    from rich import progress as bars
+
+    columns = (
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TextColumn("{task.completed:,.0f}/{task.total:,.0f} runs"),
+        bars.TextColumn("{task.fields[rest]}"),
+    )
+    with bars.Progress(*columns) as shown:
+        tasks: list[bars.TaskID] = []
+
+        def on_status(status: Status) -> None:
+            if not tasks:  # not before it has begun: it may yet be refused
+                tasks.append(shown.add_task(str(folder), total=status.total, rest=""))
+            rest = f"{status.running} running, {status.failed} failed{_left(status)}"
+            shown.update(tasks[0], completed=status.done + status.failed, rest=rest)
+
+        yield on_status
+
+
+def _left(status: Status) -> str:
+    from datetime import timedelta
+
+    return "" if status.seconds_left is None else f", {timedelta(seconds=round(status.seconds_left))} left"
+
+
+@app.command()
+def status(folder: TheFolder) -> None:
+    """How a sweep stands, whoever has started it wherever: runs done, running, failed, time left."""
+    from asynchebb.sweeps import Folder
+
+    at = Folder(folder)
+    for name in reversed(at.grid_names()):
+        points = at.points(name)
+        now = points.status()
+        groups = points.content["axes"]
+        sizes = ("|".join(axis["name"] for axis in group) + f" ({len(group[0]['values'])})" for group in groups)
+        axes = " × ".join(sizes)
+        typer.secho(f"{name}  {axes}", bold=True)
+        typer.echo(
+            f"  {now.done} of {now.total} done, {now.running} running, {now.failed} failed, {now.waiting} waiting"
+            + _left(now)
+        )
+        _print_failures(points)
+
+
+def _print_failures(points: Any, most: int = 5) -> None:
+    failures = points.failures()
+    width = shutil.get_terminal_size().columns
+    for identity, error in [*failures.items()][:most]:
+        typer.echo(f"  {identity}: {error.splitlines()[0]}"[: max(width, 80)])
+    if len(failures) > most:
+        typer.echo(f"  and {len(failures) - most} more; each one's error is in {points.folder.runs}/<run>.failed")
+
+
+@app.command()
+def plot(
+    folder: TheFolder,
+    measure: Annotated[str, typer.Option(help="what to draw: any measure of the sweep")] = "error",
+    at: Annotated[
+        list[str] | None,
+        typer.Option(help='draw only these values of an axis, like "hold=500" or "schedule.r_b=0.5,1"'),
+    ] = None,
+    fields: Annotated[bool, typer.Option("--fields", help="draw the receptive fields instead of a measure")] = False,
+    grid: TheGrid = None,
+    out: Annotated[Path | None, typer.Option(help="PNG or PDF to draw; by default in the folder")] = None,
+) -> None:
+    """Draw a sweep: a curve over one parameter, a heat map of two, several of three; mean ± sd over seeds."""
+    from asynchebb.figures import save
+    from asynchebb.sweeps import figures, open_sweep
+    from asynchebb.sweeps.results import select
+
+    dataset = open_sweep(folder, grid)
+    for text in at or []:
+        dataset = select(dataset, text)
+    picture = out or folder / ("fields.png" if fields else f"{measure}.png")
+    save(figures.fields(dataset) if fields else figures.measure(dataset, measure), picture)
+    typer.echo(str(picture))

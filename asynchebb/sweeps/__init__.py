@@ -1,0 +1,108 @@
+"""Many runs at once: a grid of them, on whatever computes, in one folder, never run twice.
+
+`grid.py` says which runs; `folder.py` where they are kept and how things stand; `work.py` has them
+done by one of `executors.py`; `results.py` opens them as one labelled array.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from asynchebb import engines
+from asynchebb.checks import InputError
+from asynchebb.simulate import Run
+from asynchebb.sweeps import executors
+from asynchebb.sweeps.executors import Stopped as Stopped
+from asynchebb.sweeps.folder import Folder, Points, Status
+from asynchebb.sweeps.grid import Grid, grid
+from asynchebb.sweeps.results import open_sweep
+from asynchebb.sweeps.work import do_all
+
+if TYPE_CHECKING:
+    import xarray
+
+MANY_RUNS, MANY_STEPS = 10_000, 10**11  # more than this is perhaps not meant
+
+
+def sweep(
+    run: Run,
+    vary: Mapping[str, Iterable],
+    out: str | Path,
+    *,
+    zip: Sequence[Sequence[str]] = (),
+    workers: int | None = None,
+    executor: Any = None,
+    engine: str = "cpu",
+    retry_failed: bool = False,
+    yes: bool = False,
+    on_status: Callable[[Status], object] = lambda status: None,
+) -> xarray.Dataset:
+    """Run it with every combination of these values, each run once, and open all of them as one dataset.
+
+    `vary` has the values by the field's name: {"schedule.r_b": [0.5, 1, 2], "seed": range(4)}. Axes named
+    together in `zip` do not multiply but go together. The work is done by this machine's cores, `workers` of
+    them; or by an `executor`: a Dask client, or whatever has the interface of concurrent.futures.Executor.
+    Stopped or killed at any moment, the same call goes on. A run that fails is kept with its error, and
+    tried again if `retry_failed`. A grid that is very large asks for `yes`.
+    """
+    made = grid(run, vary, zip)
+    chosen = executors.local(workers) if executor is None else nullcontext(executors.adapted(executor))
+    run_grid(made, out, chosen, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
+    return open_sweep(out)
+
+
+def run_grid(
+    made: Grid,
+    out: str | Path,
+    executor: AbstractContextManager[Any],
+    engine: str = "cpu",
+    *,
+    retry_failed: bool = False,
+    yes: bool = False,
+    on_status: Callable[[Status], object] = lambda status: None,
+) -> tuple[Points, Status]:
+    """Have all of the grid's runs done. Nothing is begun before all that can be refused has been looked at."""
+    engines.module(engine)
+    if made.size > MANY_RUNS and not yes:
+        raise _too_large(made, made.size * made.at(*(0 for _ in made.shape)).steps)
+    runs = [*made]
+    if (steps := sum(run.steps for run in runs)) > MANY_STEPS and not yes:
+        raise _too_large(made, steps)
+    folder = Folder(out)
+    with executor as opened:
+        folder.prepare()
+        points = folder.write_grid(made, runs)
+        if retry_failed:
+            folder.forget_failures(points)
+        different = [*{run.identity: run for run in runs}.values()]
+        return points, do_all(points, different, opened, engine, on_status)
+
+
+def _too_large(made: Grid, steps: int) -> InputError:
+    run = made.at(*(0 for _ in made.shape))
+    n, m, cores = run.network.n, run.network.m, executors.cores()
+    hours = steps * seconds_a_step(run) / cores / 3600
+    gigabytes = made.size * len(run.stops()) * (n * m + n * n) * np.dtype(run.dtype).itemsize / 1e9
+    return InputError(
+        f"the grid has {made.size:,} runs, of {steps:,} Euler steps in all: about {hours:,.1f} hours on {cores} cores "
+        f"and {gigabytes:,.1f} GB on the disk; if it is meant, say --yes (in Python yes=True)"
+    )
+
+
+def seconds_a_step(run: Run) -> float:
+    """Of a short trial of the run's network, untrained, on one core."""
+    phase = run.phases[0]
+    state = engines.prepare(run.network, run.network.init(np.random.default_rng(0), run.dtype))
+    X = phase.stimulus.sample(np.random.default_rng(1), 64)
+    engines.advance_in_place(run.network, state, X[:1], 1, "cpu", ())  # it may have to be compiled
+    start, shown = time.perf_counter(), 0
+    while time.perf_counter() - start < 0.3:
+        engines.advance_in_place(run.network, state, X[shown % 64 : shown % 64 + 1], phase.hold, "cpu", ())
+        shown += 1
+    return (time.perf_counter() - start) / (shown * phase.hold)

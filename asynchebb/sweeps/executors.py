@@ -1,0 +1,174 @@
+"""Who does the work: this machine's cores, a Dask cluster, Slurm, or any executor that one brings.
+
+Nothing here schedules: loky, Dask's scheduler and Slurm do. Each of these is opened for the length
+of a sweep, and gives something with `submit(function, argument)`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, CancelledError
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from asynchebb.checks import InputError, at_least
+
+ANSWER = 5  # seconds in which a scheduler must answer
+
+# What a task is said to have died of, by class name: not all of these libraries need be installed.
+DEATHS = ("KilledWorker", "FutureCancelledError", "UncompletedJobError", "LostRunError")
+
+
+class Stopped(RuntimeError):
+    """A sweep could not go on. What is done is kept, and the same sweep goes on from there."""
+
+
+def is_death(error: BaseException) -> bool:
+    """Has the worker died, through no fault of what it was told to do?"""
+    return isinstance(error, BrokenExecutor | CancelledError) or type(error).__name__ in DEATHS
+
+
+def renew(executor: Any) -> None:
+    """After workers have died: those of our own are replaced, a cluster looks after its own."""
+    if hasattr(executor, "renew"):
+        executor.renew()
+
+
+@contextmanager
+def local(workers: int | None = None) -> Iterator[Local]:
+    """Processes on this machine, by default one a core."""
+    at_least(1)("workers", cores() if workers is None else workers)
+    executor = Local(workers or cores())
+    try:
+        yield executor
+    finally:
+        executor.stop()
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Local:
+    """loky's processes: they take over classes defined in a notebook, and can be replaced when one is killed."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._start()
+
+    def _start(self) -> None:
+        from loky import ProcessPoolExecutor
+
+        one = {f"{library}_NUM_THREADS": "1" for library in ("NUMBA", "OMP", "OPENBLAS", "MKL")}
+        self._pool = ProcessPoolExecutor(self.workers, initializer=_live_and_die_with, initargs=(os.getpid(),), env=one)
+
+    def submit(self, function: Any, argument: Any) -> Any:
+        return self._pool.submit(function, argument)
+
+    def stop(self) -> None:
+        self._pool.shutdown(wait=True, kill_workers=True)
+
+    def renew(self) -> None:
+        self.stop()
+        self._start()
+
+
+def _live_and_die_with(parent: int) -> None:
+    """A worker leaves Ctrl-C to its parent, and ends when the parent has ended, killed or not."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def dask(address: str) -> Iterator[OnDask]:
+    """The workers of a Dask scheduler, like tcp://host:8786."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError('dask needs the package distributed: pip install "asynchebb[dask]"') from None
+    try:
+        client = Client(address, timeout=ANSWER, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"dask is {address!r}; it must be the address of a scheduler, like tcp://host:8786, but none answers there "
+            f"within {ANSWER} s ({type(error).__name__})"
+        ) from None
+    with client:
+        yield OnDask(client)
+
+
+def adapted(executor: Any) -> Any:
+    """What a user brings: a Dask client, or an executor as it is."""
+    if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info"):
+        return OnDask(executor)
+    if not callable(getattr(executor, "submit", None)):
+        raise InputError(f"executor is {executor!r}; it must be a Dask client or have submit(function, argument)")
+    return executor
+
+
+class OnDask:
+    """A client's workers."""
+
+    def __init__(self, client: Any) -> None:
+        self._client, self._executor = client, client.get_executor(pure=False)
+
+    def submit(self, function: Any, argument: Any) -> Any:
+        return self._executor.submit(function, argument)
+
+    def renew(self) -> None:
+        if self._client.status != "running":
+            raise Stopped("the Dask scheduler is gone")
+
+
+@contextmanager
+def slurm(options: str, jobs: int | None, folder: Path) -> Iterator[OnSlurm]:
+    """Jobs of Slurm, by default 32 in one array. The options are Slurm's own: partition=short,time=60."""
+    try:
+        import submitit
+    except ImportError:
+        raise InputError('slurm needs the package submitit: pip install "asynchebb[slurm]"') from None
+    at_least(1)("workers", 32 if jobs is None else jobs)
+    if shutil.which("sbatch") is None:
+        raise InputError("slurm needs the command sbatch, which is not here; run it where jobs are submitted")
+    executor = submitit.SlurmExecutor(folder)
+    executor.update_parameters(**slurm_parameters(options, executor._valid_parameters()))
+    yield OnSlurm(executor, jobs or 32)
+
+
+def slurm_parameters(options: str, known: set[str]) -> dict[str, Any]:
+    """partition=short,time=60 as submitit takes it; what submitit has no name for is passed on to sbatch."""
+    parameters: dict[str, Any] = {"job_name": "asynchebb", "cpus_per_task": 1, "additional_parameters": {}}
+    for option in filter(None, options.split(",")):
+        name, equals, value = (part.strip() for part in option.partition("="))
+        name = name.replace("-", "_")
+        if not equals or not name or not value:
+            raise InputError(f"slurm is {options!r}; it must be written like partition=short,time=60")
+        given: Any = int(value) if value.isdigit() else value
+        if name in known:
+            parameters[name] = given
+        else:
+            parameters["additional_parameters"][name] = given
+    return parameters
+
+
+class OnSlurm:
+    """An array of jobs."""
+
+    def __init__(self, executor: Any, jobs: int) -> None:
+        self._executor, self.jobs = executor, jobs
+        self.batch = executor.batch
+
+    def submit(self, function: Any, argument: Any) -> Any:
+        return self._executor.submit(function, argument)

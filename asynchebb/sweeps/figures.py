@@ -1,0 +1,158 @@
+"""Pictures of a sweep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from asynchebb.checks import InputError, one_of
+from asynchebb.figures import fields_at_end, styled
+from asynchebb.recording import SUMMARY, open_run
+from asynchebb.sweeps.folder import Folder
+
+if TYPE_CHECKING:
+    import xarray
+
+MOST_PANELS = 64
+
+
+@styled
+def measure(dataset: xarray.Dataset, name: str) -> Figure:
+    """A measure over a sweep's parameters: a curve over one, a heat map of two, one for each value of a third.
+
+    Mean over seeds, with the standard deviation; of several probes, the last.
+    """
+    one_of("measure", name, [one for one in SUMMARY if one in dataset])
+    parameters, constant = _parameters(dataset, most=3)
+    array = dataset[name].isel(probe=-1, missing_dims="ignore")
+    array = array.isel({dim: 0 for dim in array.dims if dim not in (*parameters, "seed")})
+    seeds = array.sizes["seed"] if "seed" in array.dims and "seed" not in parameters else 1
+    mean, sd = (array.mean("seed"), array.std("seed", ddof=1)) if seeds > 1 else (array.squeeze(), None)
+    label = SUMMARY[name]
+    if len(parameters) == 1:
+        figure = Figure(figsize=(4.2, 3), layout="constrained")
+        _curve(figure.subplots(), dataset, parameters[0], mean, sd)
+        figure.axes[0].set_ylabel(label)
+    else:
+        mean = mean.transpose(*parameters)
+        sd = sd if sd is None else sd.transpose(*parameters)
+        figure = _heat_maps(dataset, parameters, mean, sd, label)
+    over = [f"mean ± sd over {seeds} seeds"] if seeds > 1 else []
+    figure.suptitle(", ".join([label, *over, *constant]), fontsize=9)
+    return figure
+
+
+@styled
+def fields(dataset: xarray.Dataset) -> Figure:
+    """Receptive fields over a sweep's parameters, of the first seed: one parameter across, another one down."""
+    parameters, constant = _parameters(dataset, most=2)
+    ticks = [_ticks(dataset, name) for name in parameters]
+    across, down = len(ticks[0]), len(ticks[1]) if len(ticks) == 2 else 1
+    if across * down > MOST_PANELS:
+        raise InputError(f"the sweep has {across * down} points; choose up to {MOST_PANELS}, by --at 'axis=value'")
+    figure = Figure(figsize=(1.6 * across + 0.5, 1.6 * down + 0.6), layout="constrained")
+    panels = figure.subplots(down, across, squeeze=False)
+    runs = dataset.run.isel({dim: 0 for dim in dataset.run.dims if dim not in parameters}).transpose(*parameters)
+    for row, column in np.ndindex(down, across):
+        axes: Any = panels[row, column]
+        axes.set(xticks=[], yticks=[])
+        _fields_of(axes, dataset, str(runs.values[column, row] if len(parameters) == 2 else runs.values[column]))
+        if row == 0:
+            axes.set_title(f"{parameters[0]} = {ticks[0][column]}" if column == 0 else ticks[0][column])
+        if column == 0 and len(parameters) == 2:
+            axes.text(-0.05, 0.5, f"{parameters[1]} = {ticks[1][row]}", rotation=90, transform=axes.transAxes,
+                      va="center", ha="right")  # fmt: skip
+    figure.suptitle(", ".join(["receptive fields, most active first", *constant]), fontsize=9)
+    return figure
+
+
+def _fields_of(axes: Axes, dataset: xarray.Dataset, identity: str) -> None:
+    folder = Folder(dataset.encoding["source"])
+    if folder.file(identity, "json").exists():
+        with open_run(folder.file(identity, "nc")) as run:
+            fields_at_end(axes, run, most=49)
+    else:
+        failed = folder.file(identity, "failed").exists()
+        axes.text(0.5, 0.5, "failed" if failed else "not yet run", transform=axes.transAxes, ha="center", va="center")
+
+
+def _parameters(dataset: xarray.Dataset, most: int) -> tuple[list[str], list[str]]:
+    """The axes that there is more than one value of, the seeds left out; and what all points have: ["hold = 500"]."""
+    dims = [str(dim) for dim in dataset.run.dims]
+    parameters = [dim for dim in dims if dim != "seed" and dataset.sizes[dim] > 1]
+    constant = [f"{dim} = {_ticks(dataset, dim)[0]}" for dim in dims if dim != "seed" and dataset.sizes[dim] == 1]
+    if len(parameters) > most:
+        raise InputError(
+            f"the sweep has {len(parameters)} parameters ({', '.join(parameters)}); choose values so that {most} of "
+            "them are left, by --at 'axis=value'"
+        )
+    return parameters or ["seed" if "seed" in dims else dims[0]], constant
+
+
+def _ticks(dataset: xarray.Dataset, dim: str) -> list[str]:
+    """The values along an axis, and of those that are tied to it."""
+    tied = [coordinate for coordinate in dataset.coords.values() if coordinate.dims == (dim,)]
+    texts = [
+        [f"{value:g}" if isinstance(value, float | int) else str(value) for value in along.values.tolist()]
+        for along in tied
+    ]
+    return [" / ".join(values) for values in zip(*texts, strict=True)]
+
+
+def _is_number(dataset: xarray.Dataset, dim: str) -> bool:
+    tied = [coordinate for coordinate in dataset.coords.values() if coordinate.dims == (dim,)]
+    return len(tied) == 1 and dataset[dim].dtype.kind in "if"
+
+
+def _curve(axes: Axes, dataset: xarray.Dataset, dim: str, mean: xarray.DataArray, sd: xarray.DataArray | None) -> None:
+    along: Any = dataset[dim].values if _is_number(dataset, dim) else np.arange(dataset.sizes[dim])
+    values, spread = np.atleast_1d(mean.values), None if sd is None else np.atleast_1d(sd.values)
+    axes.errorbar(along, values, spread, marker="o", markersize=3, capsize=2, color="tab:blue")
+    axes.set_xlabel(dim)
+    if not _is_number(dataset, dim):
+        axes.set_xticks(along, _ticks(dataset, dim), rotation=20, ha="right")
+    elif along.min() > 0 and along.max() / along.min() >= 30:
+        axes.set_xscale("log")
+
+
+def _heat_maps(
+    dataset: xarray.Dataset, parameters: list[str], mean: xarray.DataArray, sd: xarray.DataArray | None, label: str
+) -> Figure:
+    """The first parameter across, the second one down, a panel for each value of the third."""
+    first, second, *third = parameters
+    titles = [f"{third[0]} = {tick}" for tick in _ticks(dataset, third[0])] if third else [""]
+    across, down = dataset.sizes[first], dataset.sizes[second]
+    columns = min(len(titles), 4)
+    rows = -(-len(titles) // columns)
+    width, height = max(2.2, 0.52 * across), max(1.8, 0.42 * down)
+    figure = Figure(figsize=(columns * width + 1.3, rows * (height + 0.5) + 0.3), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    values = mean.values.reshape(across, down, len(titles))
+    spreads = None if sd is None else sd.values.reshape(values.shape)
+    finite = values[np.isfinite(values)]
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
+    for axes in panels.flat[len(titles) :]:
+        axes.set_axis_off()
+    for number, (axes, title) in enumerate(zip(panels.flat, titles, strict=False)):
+        picture = axes.imshow(
+            values[:, :, number].T, cmap="viridis", vmin=low, vmax=high, aspect="auto", origin="lower"
+        )
+        axes.set_title(title)
+        axes.set_xticks(range(across), _ticks(dataset, first), rotation=45, ha="right")
+        axes.set_yticks(range(down), _ticks(dataset, second))
+        if number % columns == 0:
+            axes.set_ylabel(second)
+        if number >= len(titles) - columns:
+            axes.set_xlabel(first)
+        for i, j in np.ndindex(across, down):
+            value = values[i, j, number]
+            text = "" if not np.isfinite(value) else f"{value:.2g}" if abs(value) < 100 else f"{value:.0f}"
+            if text and spreads is not None:
+                text += f"\n±{spreads[i, j, number]:.1g}"
+            colour = "black" if value > (low + high) / 2 else "white"
+            axes.text(i, j, text, ha="center", va="center", fontsize=5, color=colour)
+    figure.colorbar(picture, ax=panels, label=label)
+    return figure

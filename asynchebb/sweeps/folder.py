@@ -1,0 +1,261 @@
+"""A sweep's folder, which any number of processes on any number of machines may read and write at once.
+
+    grids/ID.json    what a sweep is made of: its axes, and the identity of the run at each point
+    runs/ID.nc       a run, as `record` keeps it; written whole or not at all
+    runs/ID.json     its measures: it is done
+    runs/ID.failed   its error: it failed
+    runs/ID.claim    a process is at work on it, and touches this file every few seconds
+
+Names say all, so that a look into the folder tells how a sweep stands. Nothing relies on locks,
+which not every network file system has: should two processes run the same, both write the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from asynchebb.checks import InputError
+from asynchebb.simulate import Run
+from asynchebb.sweeps.grid import Grid
+
+FORMAT = "asynchebb sweep"
+OURS = ("grids", "runs", "unfinished", "slurm")
+BEAT, SILENCE = 5.0, 60.0  # seconds between two touches of a claim, and after which it is taken for abandoned
+
+
+class Folder:
+    """Where each thing stands."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).absolute()
+        self.grids, self.runs, self.unfinished = (self.path / name for name in ("grids", "runs", "unfinished"))
+
+    def file(self, identity: str, kind: str) -> Path:
+        return self.runs / f"{identity}.{kind}"
+
+    def has_ended(self, identity: str) -> bool:
+        return self.file(identity, "json").exists() or self.file(identity, "failed").exists()
+
+    def prepare(self) -> None:
+        """Make it, unless there is something else in it."""
+        try:
+            if self.path.exists() and not self.holds_sweeps():
+                others = [entry.name for entry in os.scandir(self.path) if entry.name not in OURS]
+                if others:
+                    raise InputError(
+                        f"out is {str(self.path)!r}, which holds other files ({', '.join(sorted(others)[:3])}); "
+                        "it must be a new or empty folder, or one with a sweep in it"
+                    )
+            for folder in (self.grids, self.runs):
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"out is {str(self.path)!r}; it must be a folder that can be written ({error.strerror})"
+            ) from None
+
+    def holds_sweeps(self) -> bool:
+        return any(_read(file).get("format") == FORMAT for file in self.grids.glob("*.json"))
+
+    def write(self, file: Path, content: dict[str, Any]) -> None:
+        """In one go: whoever looks sees all of it, or nothing."""
+        part = self.unfinished / f"{file.name}.{socket.gethostname()}.{os.getpid()}"
+        try:
+            self.unfinished.mkdir(exist_ok=True)
+            with open(part, "w", encoding="utf-8") as out:
+                json.dump(content, out, indent=1)
+                out.flush()
+                os.fsync(out.fileno())
+            part.replace(file)
+        except FileNotFoundError:  # another process has just tidied up
+            if not self.path.exists():
+                raise
+            self.write(file, content)
+
+    def forget_failures(self, points: Points) -> None:
+        """So that they are tried again. What a run that diverged has left is the failure itself."""
+        for identity in points.identities:
+            if self.file(identity, "failed").exists():
+                self.file(identity, "nc").unlink(missing_ok=True)
+                self.file(identity, "failed").unlink(missing_ok=True)
+
+    def tidy(self) -> None:
+        """Remove what processes that were killed have left, if none is at work."""
+        claims = [*self.runs.glob("*.claim")]
+        if all(map(abandoned, claims)):
+            for claim in claims:
+                claim.unlink(missing_ok=True)
+            shutil.rmtree(self.unfinished, ignore_errors=True)
+
+    def write_grid(self, grid: Grid, runs: list[Run]) -> Points:
+        """Put down what the sweep is made of. It has the date of the sweep's last start, and the newest comes first."""
+        axes = [[{"name": axis.name, "values": axis.labels} for axis in group] for group in grid.groups]
+        content = {
+            "format": FORMAT,
+            "run": repr(grid.run),
+            "axes": axes,
+            "n": max(run.network.n for run in runs),
+            "m": max(run.network.m for run in runs),
+            "probes": max(len(run.probes) for run in runs),
+            "dtype": max(run.dtype for run in runs),
+            "runs": [run.identity for run in runs],
+            "steps": [run.steps for run in runs],
+        }
+        name = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
+        self.write(self.grids / f"{name}.json", content)
+        return Points(self, name, content)
+
+    def grid_names(self) -> list[str]:
+        """The sweeps in this folder, the one started last at the end."""
+        files = [file for file in self.grids.glob("*.json") if _read(file).get("format") == FORMAT]
+        if not files:
+            raise InputError(f"folder is {str(self.path)!r}; it must be a sweep's folder, but there is no sweep in it")
+        return [file.stem for file in sorted(files, key=lambda file: file.stat().st_mtime)]
+
+    def points(self, name: str | None = None) -> Points:
+        """A sweep of this folder, by default the one started last."""
+        names = self.grid_names()
+        if name is not None and name not in names:
+            raise InputError(f"grid is {name!r}; the sweeps in {str(self.path)!r} are {', '.join(names)}")
+        name = name or names[-1]
+        return Points(self, name, _read(self.grids / f"{name}.json"))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        return content if isinstance(content, dict) else {}
+    except (OSError, ValueError):
+        return {}
+
+
+@dataclass(frozen=True)
+class Status:
+    """How many runs of a sweep are done, running, failed and waiting, and how long it may yet take."""
+
+    done: int
+    running: int
+    failed: int
+    waiting: int
+    seconds_left: float | None  # None: not known, or nobody is at work on it
+
+    @property
+    def total(self) -> int:
+        return self.done + self.running + self.failed + self.waiting
+
+
+@dataclass(frozen=True)
+class Points:
+    """A sweep as its folder has it."""
+
+    folder: Folder
+    name: str
+    content: dict[str, Any]
+
+    @property
+    def identities(self) -> list[str]:
+        return self.content["runs"]
+
+    @cached_property
+    def steps(self) -> dict[str, int]:
+        return dict(zip(self.identities, self.content["steps"], strict=True))
+
+    def failures(self) -> dict[str, str]:
+        """What the runs that failed have failed with."""
+        files = {identity: self.folder.file(identity, "failed") for identity in self.steps}
+        return {identity: _read(file)["error"] for identity, file in files.items() if file.exists()}
+
+    def status(self) -> Status:
+        """As a look at the names in the folder tells."""
+        kinds: dict[str, dict[str, os.DirEntry]] = {"json": {}, "failed": {}, "claim": {}}
+        for entry in os.scandir(self.folder.runs):
+            identity, _, kind = entry.name.partition(".")
+            if kind in kinds and identity in self.steps:
+                kinds[kind][identity] = entry
+        done, failed = kinds["json"], kinds["failed"].keys() - kinds["json"].keys()
+        claimed = kinds["claim"].keys() - done.keys() - failed
+        running = [one for one in claimed if not abandoned(Path(kinds["claim"][one].path))]
+        waiting = len(self.steps) - len(done) - len(failed) - len(running)
+        left = sum(self.steps.values()) - sum(self.steps[one] for one in (*done, *failed))
+        return Status(len(done), len(running), len(failed), waiting, self._time(done, left) if running else None)
+
+    def _time(self, done: dict[str, os.DirEntry], left: int) -> float | None:
+        """How long the steps that are left take, at the pace of the last hundred runs since the sweep was started."""
+        started = (self.folder.grids / f"{self.name}.json").stat().st_mtime
+        recent = sorted((entry.stat().st_mtime, one) for one, entry in done.items())[-100:]
+        recent = [(when, one) for when, one in recent if when > started]
+        if len(recent) < 2 or recent[-1][0] == recent[0][0]:
+            return None
+        return left * (recent[-1][0] - recent[0][0]) / sum(self.steps[one] for _, one in recent[1:])
+
+
+class Claim:
+    """One's hold on a run: the others leave it alone while it is touched now and then."""
+
+    def __init__(self, file: Path) -> None:
+        self.file, self.touched = file, time.monotonic()
+
+    def touch(self) -> None:
+        now = time.monotonic()
+        if now - self.touched > BEAT:
+            self.touched = now
+            with suppress(FileNotFoundError):  # another took it for abandoned: it runs the same
+                os.utime(self.file)
+
+
+@contextmanager
+def claimed(folder: Folder, identity: str) -> Iterator[Claim | None]:
+    """A claim on this run; None if another process is at work on it."""
+    file = folder.file(identity, "claim")
+    try:
+        descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+    except FileExistsError:
+        if not abandoned(file):
+            yield None
+            return
+        descriptor = os.open(file, os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
+    with os.fdopen(descriptor, "w") as out:
+        json.dump({"host": socket.gethostname(), "process": os.getpid()}, out)
+    try:
+        yield Claim(file)
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def abandoned(claim: Path) -> bool:
+    """Has the process that made it died, or not been heard of for long?"""
+    try:
+        if time.time() - claim.stat().st_mtime > SILENCE:
+            return True
+    except FileNotFoundError:
+        return False  # it was taken back this moment
+    made_by = _read(claim)
+    return made_by.get("host") == socket.gethostname() and not _alive(made_by["process"])
+
+
+def _alive(process: int) -> bool:
+    """On this machine; one that was killed and only waits to be buried is not."""
+    if Path("/proc/self/stat").exists():
+        try:
+            return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        except OSError:
+            return False
+    if os.name != "posix":
+        return True  # its claim tells, in a while
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is another user's
+        return True
+    return True

@@ -1,0 +1,135 @@
+"""A sweep's results as one labelled array: measures at once, weights when they are asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from asynchebb.checks import InputError
+from asynchebb.recording import MEASURES, STATE, SUMMARY
+from asynchebb.sweeps.folder import Folder, Points
+from asynchebb.sweeps.grid import pieces
+
+if TYPE_CHECKING:
+    import xarray
+
+# What is read from the runs themselves, at their end, and only when it is asked for; of the last probe.
+LAZY = {
+    "W": (("neuron", "input"), ("n", "m"), STATE["W"][2]),
+    "M": (("neuron", "presynaptic"), ("n", "n"), STATE["M"][2]),
+    "mean_activity": (("neuron",), ("n",), MEASURES["mean_activity"][2]),
+}
+
+
+def open_sweep(folder: str | Path, grid: str | None = None) -> xarray.Dataset:
+    """The sweep in this folder, its axes as coordinates: each measure of SUMMARY at the end of each run, NaN where
+    there is none yet; and W, M and mean_activity, which are read when they are asked for.
+
+    `run` names each run's file, runs/<run>.nc; `failure` is the error of one that failed. Of several sweeps in the
+    folder it is the one started last, or the one that `grid` names.
+    """
+    import xarray
+
+    points = Folder(folder).points(grid)
+    groups = points.content["axes"]
+    dims = tuple(group[0]["name"] for group in groups)
+    shape = tuple(len(group[0]["values"]) for group in groups)
+    coords = {axis["name"]: (group[0]["name"], axis["values"]) for group in groups for axis in group}
+    identities = np.array(points.identities, object).reshape(shape)
+    variables: dict[str, Any] = {
+        "run": (dims, identities.astype(str), {"long_name": "names the run's file, runs/<run>.nc"}),
+        "failure": (dims, np.full(shape, "", object), {"long_name": "what the run failed with"}),
+    }
+    probes = points.content["probes"]
+    for at in np.ndindex(shape):
+        measures, failure = _result(points, str(identities[at]))
+        variables["failure"][1][at] = failure
+        for name, value in measures.items():
+            if name not in variables:
+                inner = (probes,) if isinstance(value, list) else ()
+                attributes = {"long_name": SUMMARY.get(name, name)}
+                variables[name] = (dims + ("probe",) * len(inner), np.full(shape + inner, np.nan), attributes)
+            array = variables[name][1]
+            if array.ndim == len(shape):
+                array[at] = value
+            else:
+                array[at][: np.size(value)] = value
+    variables["failure"] = (dims, variables["failure"][1].astype(str), variables["failure"][2])
+    dataset = xarray.Dataset(
+        variables, coords, {"title": f"sweep of {', '.join(coords)}", "run": points.content["run"]}
+    )
+    for name, (inner_dims, sizes, meaning) in LAZY.items():
+        lazy = _lazy(points, identities, name, tuple(points.content[size] for size in sizes))
+        dataset[name] = xarray.Variable(dims + inner_dims, lazy, {"long_name": meaning})
+    dataset.encoding["source"] = str(points.folder.path)
+    return dataset
+
+
+def select(dataset: xarray.Dataset, text: str) -> xarray.Dataset:
+    """The part of the sweep with these values of an axis: "hold=500", "schedule.r_b=0.5,1"."""
+    name, _, wanted = (part.strip() for part in text.partition("="))
+    if name not in dataset.coords:
+        raise InputError(f"at names {name!r}; the axes of the sweep are {', '.join(map(str, dataset.coords))}")
+    values = dataset[name].values
+    chosen = []
+    for value in pieces(wanted):
+        index = [k for k, label in enumerate(values) if _same(label, value)]
+        if not index:
+            raise InputError(f"at gives {name} the value {value!r}; its values are {', '.join(map(str, values))}")
+        chosen += index
+    return dataset.isel({dataset[name].dims[0]: chosen})
+
+
+def _same(label: Any, text: str) -> bool:
+    try:
+        return float(label) == float(text)
+    except ValueError:
+        return str(label) == text or str(label).partition("(")[0] == text
+
+
+def _result(points: Points, identity: str) -> tuple[dict[str, Any], str]:
+    """The measures of a run if it is done, and its error if it failed."""
+    try:
+        return json.loads(points.folder.file(identity, "json").read_text(encoding="utf-8")), ""
+    except FileNotFoundError:
+        pass
+    try:
+        return {}, json.loads(points.folder.file(identity, "failed").read_text(encoding="utf-8"))["error"]
+    except FileNotFoundError:
+        return {}, ""
+
+
+def _lazy(points: Points, identities: np.ndarray, name: str, sizes: tuple[int, ...]) -> Any:
+    """An array over the grid of which each run's part is read from its file when it is looked at."""
+    import h5py
+    from xarray.backends import BackendArray
+    from xarray.core import indexing
+
+    class AtEnd(BackendArray):
+        shape = identities.shape + sizes
+        dtype = np.dtype(points.content["dtype"])
+
+        def __getitem__(self, key: Any) -> Any:
+            return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
+
+        def _read(self, key: tuple) -> np.ndarray:
+            grid_key, rest = key[: identities.ndim], key[identities.ndim :]
+            chosen = identities[grid_key]
+            if not isinstance(chosen, np.ndarray):
+                return self._one(chosen)[rest]
+            parts = [self._one(identity)[rest] for identity in chosen.ravel()]
+            return np.reshape(parts, chosen.shape + np.shape(parts[0]) if parts else chosen.shape)
+
+        def _one(self, identity: str) -> np.ndarray:
+            whole = np.full(sizes, np.nan, self.dtype)
+            if points.folder.file(identity, "json").exists():
+                with h5py.File(points.folder.file(identity, "nc")) as run:
+                    end = run[name][-1]
+                    end = end[-1] if name == "mean_activity" else end
+                    whole[tuple(map(slice, end.shape))] = end
+            return whole
+
+    return indexing.LazilyIndexedArray(AtEnd())

@@ -1,0 +1,223 @@
+"""Doing the runs of a sweep: what a worker does, and what the process does that hands out the work.
+
+Whatever has `submit(function, argument)`, as executors do, can do the work: this machine's cores,
+a Dask cluster, Slurm. It needs this package and the sweep's folder, nothing else; all that is
+known of the runs stands in the folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+import time
+import traceback
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from asynchebb.recording import PER_PROBE, keep, summary
+from asynchebb.simulate import Diverged, Phase, Probe, Run
+from asynchebb.sweeps.executors import Stopped, is_death, renew
+from asynchebb.sweeps.folder import Claim, Folder, Points, Status, abandoned, claimed
+
+# Short runs are handed out several at a time: as many as make this many Euler steps, or a sixteenth of all.
+STEPS_A_TASK, TASKS = 1_000_000, 16
+TRIES = 3  # of a run whose process dies each time
+
+
+# A worker
+
+
+def work(task: bytes) -> str | None:
+    """Do these runs one after another. What one of them raises is kept, and the others go on.
+
+    Those that another process is at work on are left to it, and only waited for. If no run at all
+    could go on, the answer says why.
+    """
+    import cloudpickle
+
+    path, engine, runs = cloudpickle.loads(task)
+    folder, left = Folder(path), deque(runs)
+    with one_thread():
+        while left:
+            run = left.popleft()
+            if folder.has_ended(run.identity):
+                continue
+            with claimed(folder, run.identity) as claim:
+                if claim is None:
+                    left.append(run)
+                elif said := _do(run, folder, engine, claim):
+                    return said
+            if claim is None:
+                time.sleep(0.5 / len(left))
+    return None
+
+
+def _do(run: Run, folder: Folder, engine: str, claim: Claim) -> str | None:
+    try:
+        content = measures(run, keep(run, folder.runs, engine, lambda steps: claim.touch()))
+        folder.write(folder.file(run.identity, "json"), content)
+    except Exception as error:
+        try:
+            if _disk_is_full(error):
+                raise
+            told = "".join(traceback.format_exception(error))
+            content = {"run": repr(run), "error": f"{type(error).__name__}: {error}", "traceback": told}
+            folder.write(folder.file(run.identity, "failed"), content)
+        except Exception as error:
+            return f"nothing can be written to {str(folder.path)!r} ({error})"
+    return None
+
+
+def measures(run: Run, file: Path) -> dict[str, Any]:
+    """The measures of a kept run at its end; of several probes, a list of what each shows."""
+    import h5py
+
+    with h5py.File(file) as source:
+        if "diverged_at_step" in source.attrs:
+            raise Diverged(run, int(source.attrs["diverged_at_step"]), file)
+        content = summary(source)
+        if len(run.probes) > 1:
+            content |= {name: [float(value) for value in source[name][-1]] for name in PER_PROBE}
+    return content
+
+
+def _disk_is_full(error: BaseException | None) -> bool:
+    while error is not None:
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Each worker has a core of its own, and more threads would only wait for each other."""
+    import numba
+    from threadpoolctl import threadpool_limits
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        numba.set_num_threads(before)
+
+
+# Handing out the work
+
+
+def do_all(
+    points: Points, runs: Sequence[Run], executor: Any, engine: str, on_status: Callable[[Status], object]
+) -> Status:
+    """Have all runs done that are not; how things stand then."""
+    folder, deaths = points.folder, Counter[str]()
+    size = STEPS_A_TASK
+    try:
+        while missing := [run for run in runs if not folder.has_ended(run.identity)]:
+            died = _wait(_submit(executor, folder, engine, missing, size), points, on_status)
+            still = [run for run in missing if not folder.has_ended(run.identity)]
+            if still and died is None:
+                raise Stopped("workers must see the sweep's folder under the same path; what they did is not in it")
+            if still:
+                fallen = [run for run in still if abandoned(folder.file(run.identity, "claim"))]
+                if not fallen and len(still) == len(missing):
+                    raise Stopped(f"the workers die before they begin ({died})")
+                _give_up(fallen, folder, deaths, died)
+                size = 1  # one run at a time, so that one that kills its worker takes no others with it
+                renew(executor)
+    finally:
+        folder.tidy()
+    status = points.status()
+    on_status(status)
+    return status
+
+
+def _submit(executor: Any, folder: Folder, engine: str, runs: Sequence[Run], steps: int) -> list[Any]:
+    steps = min(steps, sum(run.steps for run in runs) // TASKS)
+    portions = _portions(runs, steps, getattr(executor, "jobs", None))
+    with getattr(executor, "batch", nullcontext)():
+        return [executor.submit(work, _pickled((str(folder.path), engine, portion))) for portion in portions]
+
+
+def _portions(runs: Sequence[Run], steps: int, jobs: int | None) -> list[list[Run]]:
+    """The runs in as many portions as there are jobs; or, of any number of them, of about so many steps each."""
+    if jobs:
+        return [portion for k in range(jobs) if (portion := [*runs[k::jobs]])]
+    portions: list[list[Run]] = [[]]
+    size = 0
+    for run in runs:
+        if portions[-1] and size + run.steps > steps:
+            portions.append([])
+            size = 0
+        portions[-1].append(run)
+        size += run.steps
+    return portions
+
+
+def _pickled(task: tuple[str, str, Sequence[Run]]) -> bytes:
+    """With the classes of the user's own in it: the workers may not find the file that they stand in."""
+    import cloudpickle
+
+    mine = [
+        module for module in _modules(task[2]) if module.__name__ not in cloudpickle.list_registry_pickle_by_value()
+    ]
+    for module in mine:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        return cloudpickle.dumps(task)
+    finally:
+        for module in mine:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _modules(runs: Sequence[Run]) -> list[ModuleType]:
+    """The modules that the runs' parts are from, but this package's."""
+    names = set()
+    for run in runs:
+        shown: tuple[Phase | Probe, ...] = (*run.phases, *run.probes)
+        for part in (*vars(run.network).values(), *(part.stimulus for part in shown)):
+            names.add(type(part).__module__)
+    return [sys.modules[name] for name in names if name.partition(".")[0] not in ("asynchebb", "builtins", "__main__")]
+
+
+def _wait(tasks: list[Any], points: Points, on_status: Callable[[Status], object]) -> BaseException | None:
+    """Until all tasks have ended. What the last worker that died has died of, if any did."""
+    died, shown = None, 0.0
+    try:
+        while tasks:
+            ended = [task for task in tasks if task.done()]
+            tasks = [task for task in tasks if task not in ended] if ended else tasks
+            for task in ended:
+                try:
+                    said = task.result()
+                except Exception as error:
+                    if not is_death(error):
+                        raise Stopped(f"the workers cannot do the work: {error}") from error
+                    died = error
+                else:
+                    if said:
+                        raise Stopped(said)
+            if time.monotonic() - shown > 0.5:
+                on_status(points.status())
+                shown = time.monotonic()
+            time.sleep(0.02)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        raise
+    return died
+
+
+def _give_up(fallen: Sequence[Run], folder: Folder, deaths: Counter[str], died: object) -> None:
+    """Of the runs whose process has died, those whose processes have died often enough."""
+    for run in fallen:
+        folder.file(run.identity, "claim").unlink(missing_ok=True)
+        deaths[run.identity] += 1
+        if deaths[run.identity] >= TRIES:
+            error = f"its process died {TRIES} times; the last time: {type(died).__name__}: {died}"
+            folder.write(folder.file(run.identity, "failed"), {"run": repr(run), "error": error})
