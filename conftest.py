@@ -41,6 +41,13 @@ pytest_collect_file = Sybil(
 ).pytest()
 
 
+def pytest_terminal_summary(terminalreporter):
+    """What a test was run with, where it says so."""
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            terminalreporter.write_line(f"{report.nodeid}: {name}: {value}")
+
+
 @pytest.fixture(params=engines.NAMES)
 def engine(request):
     """Every test that asks for an engine runs on each."""

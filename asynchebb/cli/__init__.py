@@ -158,6 +158,7 @@ def _indented(documented: Any) -> str:
 def main() -> None:
     """Run the command line; what the user got wrong is said in a sentence, without a traceback."""
     from asynchebb.checks import InputError
+    from asynchebb.recording import disk_is_full
     from asynchebb.simulate import Diverged
     from asynchebb.sweeps.executors import Stopped
 
@@ -174,6 +175,10 @@ def main() -> None:
         code = _said(str(error), 1)
     except Stopped as error:
         code = _said(f"{error}; what is done is kept, and the same command goes on from there", 1)
+    except (OSError, RuntimeError) as error:
+        if not disk_is_full(error):
+            raise
+        code = _said("there is no space left; what is done is kept, and the same command goes on from there", 1)
     if code == 130:  # Ctrl-C, as Typer passes it on
         _said("interrupted; the same command goes on from the last snapshot", code)
     sys.exit(code)

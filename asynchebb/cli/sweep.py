@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -74,16 +75,7 @@ def run(
     from asynchebb.sweeps import run_grid
     from asynchebb.sweeps.grid import axis_from_text, grid
 
-    options: dict[str, Any] = {
-        "model": model,
-        "stimulus": stimulus,
-        "n": n,
-        "samples": samples,
-        "hold": hold,
-        "rule": rule,
-    }
-    options |= {"schedule": schedule, "dynamics": dynamics, "weights": weights, "seed": seed, "dtype": dtype}
-    options |= {"snapshots": snapshots}
+    options = {name: context.params[name] for name in inspect.signature(build_run).parameters}
     axes: dict[str, list] = {}
     tied = [[name.strip() for name in names.split(",")] for names in zip or []]
     if file is not None:

@@ -75,13 +75,16 @@ def run_grid(
     if (steps := sum(run.steps for run in runs)) > MANY_STEPS and not yes:
         raise _too_large(made, steps)
     folder = Folder(out)
-    with executor as opened:
-        folder.prepare()
-        points = folder.write_grid(made, runs)
-        if retry_failed:
-            folder.forget_failures(points)
-        different = [*{run.identity: run for run in runs}.values()]
-        return points, do_all(points, different, opened, engine, on_status)
+    try:
+        with executor as opened:
+            folder.prepare()
+            points = folder.write_grid(made, runs)
+            if retry_failed:
+                folder.forget_failures(points)
+            different = [*{run.identity: run for run in runs}.values()]
+            return points, do_all(points, different, opened, engine, on_status)
+    finally:
+        folder.tidy()
 
 
 def _too_large(made: Grid, steps: int) -> InputError:

@@ -6,9 +6,11 @@ of a sweep, and gives something with `submit(function, argument)`.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -34,6 +36,14 @@ def is_death(error: BaseException) -> bool:
     return isinstance(error, BrokenExecutor | CancelledError) or type(error).__name__ in DEATHS
 
 
+def cancel(executor: Any, tasks: list[Any]) -> None:
+    """What is left to do is not to be done."""
+    if not isinstance(executor, Local):  # its processes are stopped instead
+        for task in tasks:
+            if not task.done():
+                task.cancel()
+
+
 def renew(executor: Any) -> None:
     """After workers have died: those of our own are replaced, a cluster looks after its own."""
     if hasattr(executor, "renew"):
@@ -57,6 +67,8 @@ def cores() -> int:
 
 class Local:
     """loky's processes: they take over classes defined in a notebook, and can be replaced when one is killed."""
+
+    all_die_with_one = True
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
@@ -96,17 +108,26 @@ def dask(address: str) -> Iterator[OnDask]:
     """The workers of a Dask scheduler, like tcp://host:8786."""
     try:
         from distributed import Client
+        from distributed.comm.addressing import parse_address
+        from distributed.comm.registry import get_backend
     except ImportError:
         raise InputError('dask needs the package distributed: pip install "asynchebb[dask]"') from None
     try:
+        get_backend(parse_address(address)[0])  # a client of no known protocol would not even close
         client = Client(address, timeout=ANSWER, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InputError(
             f"dask is {address!r}; it must be the address of a scheduler, like tcp://host:8786, but none answers there "
             f"within {ANSWER} s ({type(error).__name__})"
         ) from None
-    with client:
-        yield OnDask(client)
+    log = logging.getLogger("distributed.client")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # what matters of it, `Stopped` says in a sentence
+    try:
+        with client:
+            yield OnDask(client)
+    finally:
+        log.setLevel(level)
 
 
 def adapted(executor: Any) -> Any:
@@ -170,5 +191,34 @@ class OnSlurm:
         self._executor, self.jobs = executor, jobs
         self.batch = executor.batch
 
-    def submit(self, function: Any, argument: Any) -> Any:
-        return self._executor.submit(function, argument)
+    def submit(self, function: Any, argument: Any) -> SlurmTask:
+        return SlurmTask(self._executor.submit(function, argument))
+
+
+class SlurmTask:
+    """A job that has also ended if the queue no longer has it. (submitit asks Slurm's accounts, which not all keep.)"""
+
+    def __init__(self, job: Any) -> None:
+        self._job, self._asked, self._missed = job, time.monotonic(), 0
+
+    def done(self) -> bool:
+        if self._job.done():
+            return True
+        if time.monotonic() - self._asked > 2:
+            self._asked = time.monotonic()
+            self._missed = 0 if self._is_queued() else self._missed + 1
+        return self._missed > 2  # a result may take a while to be seen from here
+
+    def _is_queued(self) -> bool:
+        if shutil.which("squeue") is None:
+            return True
+        answer = subprocess.run(["squeue", "-h", "-j", self._job.job_id], capture_output=True, text=True)
+        return bool(answer.stdout.strip()) or ("Invalid job id" not in answer.stderr and answer.returncode != 0)
+
+    def result(self) -> Any:
+        if not self._job.done():
+            raise BrokenExecutor(f"job {self._job.job_id} has left the queue without a result")
+        return self._job.result()
+
+    def cancel(self) -> None:
+        self._job.cancel()

@@ -41,7 +41,7 @@ def measure(dataset: xarray.Dataset, name: str) -> Figure:
         sd = sd if sd is None else sd.transpose(*parameters)
         figure = _heat_maps(dataset, parameters, mean, sd, label)
     over = [f"mean ± sd over {seeds} seeds"] if seeds > 1 else []
-    figure.suptitle(", ".join([label, *over, *constant]), fontsize=9)
+    figure.suptitle(" · ".join([label, *over, *constant]), fontsize=9)
     return figure
 
 
@@ -57,15 +57,15 @@ def fields(dataset: xarray.Dataset) -> Figure:
     panels = figure.subplots(down, across, squeeze=False)
     runs = dataset.run.isel({dim: 0 for dim in dataset.run.dims if dim not in parameters}).transpose(*parameters)
     for row, column in np.ndindex(down, across):
-        axes: Any = panels[row, column]
+        axes: Any = panels[down - 1 - row, column]  # upwards, like the heat maps
         axes.set(xticks=[], yticks=[])
         _fields_of(axes, dataset, str(runs.values[column, row] if len(parameters) == 2 else runs.values[column]))
-        if row == 0:
+        if row == down - 1:
             axes.set_title(f"{parameters[0]} = {ticks[0][column]}" if column == 0 else ticks[0][column])
         if column == 0 and len(parameters) == 2:
-            axes.text(-0.05, 0.5, f"{parameters[1]} = {ticks[1][row]}", rotation=90, transform=axes.transAxes,
-                      va="center", ha="right")  # fmt: skip
-    figure.suptitle(", ".join(["receptive fields, most active first", *constant]), fontsize=9)
+            label = f"{parameters[1]} = {ticks[1][row]}"
+            axes.text(-0.05, 0.5, label, rotation=90, transform=axes.transAxes, va="center", ha="right")
+    figure.suptitle(" · ".join(["receptive fields, most active first", *constant]), fontsize=9)
     return figure
 
 
@@ -153,6 +153,6 @@ def _heat_maps(
             if text and spreads is not None:
                 text += f"\n±{spreads[i, j, number]:.1g}"
             colour = "black" if value > (low + high) / 2 else "white"
-            axes.text(i, j, text, ha="center", va="center", fontsize=5, color=colour)
+            axes.text(i, j, text, ha="center", va="center", fontsize=6, color=colour)
     figure.colorbar(picture, ax=panels, label=label)
     return figure

@@ -218,12 +218,12 @@ def claimed(folder: Folder, identity: str) -> Iterator[Claim | None]:
     """A claim on this run; None if another process is at work on it."""
     file = folder.file(identity, "claim")
     try:
-        descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
     except FileExistsError:
         if not abandoned(file):
             yield None
             return
-        descriptor = os.open(file, os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
+        descriptor = os.open(file, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o666)
     with os.fdopen(descriptor, "w") as out:
         json.dump({"host": socket.gethostname(), "process": os.getpid()}, out)
     try:

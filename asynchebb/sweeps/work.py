@@ -7,20 +7,20 @@ known of the runs stands in the folder.
 
 from __future__ import annotations
 
-import errno
 import sys
 import time
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from asynchebb.recording import PER_PROBE, keep, summary
+from asynchebb.recording import PER_PROBE, disk_is_full, keep, summary
 from asynchebb.simulate import Diverged, Phase, Probe, Run
-from asynchebb.sweeps.executors import Stopped, is_death, renew
+from asynchebb.sweeps.executors import Stopped, cancel, is_death, renew
 from asynchebb.sweeps.folder import Claim, Folder, Points, Status, abandoned, claimed
 
 # Short runs are handed out several at a time: as many as make this many Euler steps, or a sixteenth of all.
@@ -62,13 +62,14 @@ def _do(run: Run, folder: Folder, engine: str, claim: Claim) -> str | None:
         folder.write(folder.file(run.identity, "json"), content)
     except Exception as error:
         try:
-            if _disk_is_full(error):
+            if disk_is_full(error):
                 raise
             told = "".join(traceback.format_exception(error))
             content = {"run": repr(run), "error": f"{type(error).__name__}: {error}", "traceback": told}
             folder.write(folder.file(run.identity, "failed"), content)
         except Exception as error:
-            return f"nothing can be written to {str(folder.path)!r} ({error})"
+            reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+            return f"nothing can be written to {str(folder.path)!r} ({reason})"
     return None
 
 
@@ -83,14 +84,6 @@ def measures(run: Run, file: Path) -> dict[str, Any]:
         if len(run.probes) > 1:
             content |= {name: [float(value) for value in source[name][-1]] for name in PER_PROBE}
     return content
-
-
-def _disk_is_full(error: BaseException | None) -> bool:
-    while error is not None:
-        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 @contextmanager
@@ -115,33 +108,49 @@ def do_all(
     points: Points, runs: Sequence[Run], executor: Any, engine: str, on_status: Callable[[Status], object]
 ) -> Status:
     """Have all runs done that are not; how things stand then."""
-    folder, deaths = points.folder, Counter[str]()
-    size = STEPS_A_TASK
-    try:
-        while missing := [run for run in runs if not folder.has_ended(run.identity)]:
-            died = _wait(_submit(executor, folder, engine, missing, size), points, on_status)
-            still = [run for run in missing if not folder.has_ended(run.identity)]
-            if still and died is None:
-                raise Stopped("workers must see the sweep's folder under the same path; what they did is not in it")
-            if still:
-                fallen = [run for run in still if abandoned(folder.file(run.identity, "claim"))]
-                if not fallen and len(still) == len(missing):
-                    raise Stopped(f"the workers die before they begin ({died})")
-                _give_up(fallen, folder, deaths, died)
-                size = 1  # one run at a time, so that one that kills its worker takes no others with it
-                renew(executor)
-    finally:
-        folder.tidy()
+    folder, deaths, steps = points.folder, Counter[str](), STEPS_A_TASK
+    while missing := [run for run in runs if not folder.has_ended(run.identity)]:
+        # Runs whose process has died come last. Where it takes all others along, one at a time: whose fault is it?
+        these = [run for run in missing if run.identity not in deaths]
+        if not these:
+            these = missing[:1] if getattr(executor, "all_die_with_one", False) else missing
+        tasks = _submit(executor, folder, engine, these, steps)
+        try:
+            dead, died = _wait(tasks, points, on_status)
+        finally:
+            cancel(executor, [task for task, _ in tasks])
+        still = {run.identity: run for run in these if not folder.has_ended(run.identity)}
+        if not still:
+            continue
+        if died is None:
+            raise Stopped("workers must see the sweep's folder under the same path; what they did is not in it")
+        begun = [one for one in dead if one in still and folder.file(one, "claim").exists()]
+        if not begun and len(still) == len(these):
+            raise Stopped(f"the workers die before they begin ({died!r})")
+        for identity in begun:
+            deaths[identity] += 1
+            if abandoned(folder.file(identity, "claim")):  # else its silence will tell
+                folder.file(identity, "claim").unlink(missing_ok=True)
+            if deaths[identity] >= TRIES:
+                error = f"its process died {TRIES} times, at last of {died!r}"
+                folder.write(folder.file(identity, "failed"), {"run": repr(still[identity]), "error": error})
+        steps = 1  # from now on each run is a task of its own
+        renew(executor)
     status = points.status()
     on_status(status)
     return status
 
 
-def _submit(executor: Any, folder: Folder, engine: str, runs: Sequence[Run], steps: int) -> list[Any]:
-    steps = min(steps, sum(run.steps for run in runs) // TASKS)
-    portions = _portions(runs, steps, getattr(executor, "jobs", None))
-    with getattr(executor, "batch", nullcontext)():
-        return [executor.submit(work, _pickled((str(folder.path), engine, portion))) for portion in portions]
+def _submit(executor: Any, folder: Folder, engine: str, runs: Sequence[Run], steps: int) -> list[tuple[Any, list[Run]]]:
+    """Hand the runs out in portions: the tasks, and what each is to do."""
+    portions = _portions(runs, min(steps, sum(run.steps for run in runs) // TASKS), getattr(executor, "jobs", None))
+    try:
+        with getattr(executor, "batch", nullcontext)():
+            return [
+                (executor.submit(work, _pickled((str(folder.path), engine, portion))), portion) for portion in portions
+            ]
+    except Exception as error:
+        raise Stopped(f"the executor takes no work ({error!r})") from error
 
 
 def _portions(runs: Sequence[Run], steps: int, jobs: int | None) -> list[list[Run]]:
@@ -185,39 +194,30 @@ def _modules(runs: Sequence[Run]) -> list[ModuleType]:
     return [sys.modules[name] for name in names if name.partition(".")[0] not in ("asynchebb", "builtins", "__main__")]
 
 
-def _wait(tasks: list[Any], points: Points, on_status: Callable[[Status], object]) -> BaseException | None:
-    """Until all tasks have ended. What the last worker that died has died of, if any did."""
+def _wait(
+    tasks: list[tuple[Any, list[Run]]], points: Points, on_status: Callable[[Status], object]
+) -> tuple[list[str], BaseException | None]:
+    """Until all tasks or all runs have ended: the runs of those tasks whose worker died, and what of."""
+    dead: list[str] = []
     died, shown = None, 0.0
-    try:
-        while tasks:
-            ended = [task for task in tasks if task.done()]
-            tasks = [task for task in tasks if task not in ended] if ended else tasks
-            for task in ended:
-                try:
-                    said = task.result()
-                except Exception as error:
-                    if not is_death(error):
-                        raise Stopped(f"the workers cannot do the work: {error}") from error
-                    died = error
-                else:
-                    if said:
-                        raise Stopped(said)
-            if time.monotonic() - shown > 0.5:
-                on_status(points.status())
-                shown = time.monotonic()
-            time.sleep(0.02)
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        raise
-    return died
-
-
-def _give_up(fallen: Sequence[Run], folder: Folder, deaths: Counter[str], died: object) -> None:
-    """Of the runs whose process has died, those whose processes have died often enough."""
-    for run in fallen:
-        folder.file(run.identity, "claim").unlink(missing_ok=True)
-        deaths[run.identity] += 1
-        if deaths[run.identity] >= TRIES:
-            error = f"its process died {TRIES} times; the last time: {type(died).__name__}: {died}"
-            folder.write(folder.file(run.identity, "failed"), {"run": repr(run), "error": error})
+    while tasks:
+        ended = [(task, portion) for task, portion in tasks if task.done()]
+        if ended:
+            tasks = [(task, portion) for task, portion in tasks if not task.done()]
+        for task, portion in ended:
+            try:
+                said = task.result()
+            except (Exception, CancelledError) as error:
+                if not is_death(error):
+                    raise Stopped(f"the workers cannot do the work: {error!r}") from error
+                died, dead = error, [*dead, *(run.identity for run in portion)]
+            else:
+                if said:
+                    raise Stopped(said)
+        if time.monotonic() - shown > 0.5:
+            on_status(status := points.status())
+            if status.done + status.failed == status.total:  # others may have done it
+                break
+            shown = time.monotonic()
+        time.sleep(0.02)
+    return dead, died
