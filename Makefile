@@ -3,12 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 CODE := asynchebb tests benchmarks conftest.py  # what a user leaves in the clone is not ours to check
 
-.PHONY: help setup reproduce test bench lock pictures clean
+.PHONY: help setup reproduce test bench sweep lock pictures clean
 
 help:
 	@echo "make reproduce   train the paper's three models and draw them (reproduction/)"
 	@echo "make test        lint, types, all tests, the documents' code blocks"
 	@echo "make bench       speed beside other systems, growth, cold start, memory (benchmarks/)"
+	@echo "make sweep       a thousand networks over threshold, refractory period and hold (thresholds/)"
 	@echo "make pictures    draw the README's pictures again from the reproduction"
 	@echo "make lock        write the versions now in .venv to requirements.txt"
 
@@ -43,6 +44,11 @@ bench: setup
 	-$(INSTALL_PEERS) -r benchmarks/requirements.txt
 	$(if $(filter all,$(PEERS)),-$(INSTALL_PEERS) -r benchmarks/requirements-all.txt)
 	$(BENCH) benchmarks/bench.py $(PEERS)
+
+sweep: setup
+	$(BIN)/asynchebb sweep run examples/thresholds.toml --out thresholds
+	$(BIN)/asynchebb sweep plot thresholds --measure factors_found --out docs/images/sweep.png
+	$(BIN)/python benchmarks/sweep.py
 
 pictures: reproduce
 	mkdir -p docs/images
