@@ -4,6 +4,7 @@
 
 First the runs are simulated by as many plain processes as there are cores, which keep nothing; then by
 a sweep into a new folder. One after the other in turns, since the machine may be busy with other work.
+Writes sweep.md beside this file.
 """
 
 import subprocess
@@ -19,7 +20,7 @@ from asynchebb.sweeps.grid import grid
 
 NETWORK = ah.asynchronous(n=100, m=25)
 BASE = ah.Run(NETWORK, ah.Phase(ah.Crossbars(5), samples=1_000, hold=500, snapshots=1))
-ROUNDS = 2
+ROUNDS = 3
 
 
 def axes(runs):
@@ -56,7 +57,7 @@ def plain(runs):
 def swept(runs):
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        dataset = ah.sweep(BASE, axes(runs), Path(folder) / "sweep")
+        dataset = ah.sweep(BASE, axes(runs), Path(folder) / "sweep", progress=False)
         seconds = time.perf_counter() - start
         assert dataset.error.notnull().all()
     return seconds
@@ -64,13 +65,17 @@ def swept(runs):
 
 def main(runs=1_000):
     count = grid(BASE, axes(runs)).size
-    print(f"{count} runs of {BASE.steps:,} Euler steps, n = {NETWORK.n}, {cores()} cores")
+    lines = [f"{count} runs of {BASE.steps:,} Euler steps, n = {NETWORK.n}, {cores()} cores, in turns:", ""]
+    lines += ["| simulations alone, s | sweep, s | more |", "| --- | --- | --- |"]
     overheads = []
     for _ in range(ROUNDS):
         pure, sweep = plain(runs), swept(runs)
         overheads.append(sweep / pure - 1)
-        print(f"simulations alone {pure:.1f} s, sweep {sweep:.1f} s: {100 * overheads[-1]:+.1f} %", flush=True)
-    print(f"overhead of the sweep: {100 * median(overheads):.1f} %")
+        lines.append(f"| {pure:.1f} | {sweep:.1f} | {100 * overheads[-1]:.1f} % |")
+        print(lines[-1], flush=True)
+    lines += ["", f"Overhead of the sweep, its start included: {100 * median(overheads):.1f} % (median)."]
+    print("\n".join(lines))
+    Path(__file__).with_suffix(".md").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -398,8 +398,8 @@ def small(*more):
         (["no.toml"], "file is 'no.toml'; it must be a TOML file"),
     ],
     ids=str,
-)
-def test_a_bad_sweep_is_refused_within_seconds_and_nothing_is_begun(more, said, tmp_path):
+)  # "undisturbed" has compiled what the estimate of a large grid's time runs
+def test_a_bad_sweep_is_refused_within_seconds_and_nothing_is_begun(more, said, tmp_path, undisturbed):
     start = time.monotonic()
     assert said in refused(*small(*more, "--out", "F"), folder=tmp_path)
     assert not (tmp_path / "F").exists() and time.monotonic() - start < 30

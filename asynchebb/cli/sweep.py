@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -27,9 +26,6 @@ from asynchebb.cli.shared import (
     Weights,
     build_run,
 )
-
-if TYPE_CHECKING:
-    from asynchebb.sweeps import Status
 
 app = typer.Typer(no_args_is_help=True, help="Run a grid of runs, see how it stands, draw it.")
 
@@ -74,6 +70,7 @@ def run(
     """
     from asynchebb.sweeps import run_grid
     from asynchebb.sweeps.grid import axis_from_text, grid
+    from asynchebb.sweeps.progress import bar
 
     options = {name: context.params[name] for name in inspect.signature(build_run).parameters}
     axes: dict[str, list] = {}
@@ -89,7 +86,7 @@ def run(
         name, along = axis_from_text(base, text)
         axes[name] = along
     made = grid(base, axes, tied)
-    with progress(out) as on_status:
+    with bar(out) as on_status:
         executor = _executor(workers, dask, slurm, out)
         points, status = run_grid(made, out, executor, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
     typer.echo(f"{status.done} of {status.total} runs done, {status.failed} failed: {out}")
@@ -153,39 +150,11 @@ def _executor(workers: int | None, dask: str | None, slurm: str | None, out: Pat
     return executors.local(workers)
 
 
-@contextmanager
-def progress(folder: Path) -> Iterator[Callable[[Status], object]]:
-    """A bar for the sweep: runs done, running, failed, time left."""
-    from rich import progress as bars
-
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.TextColumn("{task.completed:,.0f}/{task.total:,.0f} runs"),
-        bars.TextColumn("{task.fields[rest]}"),
-    )
-    with bars.Progress(*columns) as shown:
-        tasks: list[bars.TaskID] = []
-
-        def on_status(status: Status) -> None:
-            if not tasks:  # not before it has begun: it may yet be refused
-                tasks.append(shown.add_task(str(folder), total=status.total, rest=""))
-            rest = f"{status.running} running, {status.failed} failed{_left(status)}"
-            shown.update(tasks[0], completed=status.done + status.failed, rest=rest)
-
-        yield on_status
-
-
-def _left(status: Status) -> str:
-    from datetime import timedelta
-
-    return "" if status.seconds_left is None else f", {timedelta(seconds=round(status.seconds_left))} left"
-
-
 @app.command()
 def status(folder: TheFolder) -> None:
     """How a sweep stands, whoever has started it wherever: runs done, running, failed, time left."""
     from asynchebb.sweeps import Folder
+    from asynchebb.sweeps.progress import time_left
 
     at = Folder(folder)
     for name in reversed(at.grid_names()):
@@ -197,7 +166,7 @@ def status(folder: TheFolder) -> None:
         typer.secho(f"{name}  {axes}", bold=True)
         typer.echo(
             f"  {now.done} of {now.total} done, {now.running} running, {now.failed} failed, {now.waiting} waiting"
-            + _left(now)
+            + time_left(now)
         )
         _print_failures(points)
 

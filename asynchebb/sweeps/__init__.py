@@ -21,6 +21,7 @@ from asynchebb.sweeps import executors
 from asynchebb.sweeps.executors import Stopped as Stopped
 from asynchebb.sweeps.folder import Folder, Points, Status
 from asynchebb.sweeps.grid import Grid, grid
+from asynchebb.sweeps.progress import bar
 from asynchebb.sweeps.results import open_sweep
 from asynchebb.sweeps.work import do_all
 
@@ -41,7 +42,7 @@ def sweep(
     engine: str = "cpu",
     retry_failed: bool = False,
     yes: bool = False,
-    on_status: Callable[[Status], object] = lambda status: None,
+    progress: bool = True,
 ) -> xarray.Dataset:
     """Run it with every combination of these values, each run once, and open all of them as one dataset.
 
@@ -49,11 +50,12 @@ def sweep(
     together in `zip` do not multiply but go together. The work is done by this machine's cores, `workers` of
     them; or by an `executor`: a Dask client, or whatever has the interface of concurrent.futures.Executor.
     Stopped or killed at any moment, the same call goes on. A run that fails is kept with its error, and
-    tried again if `retry_failed`. A grid that is very large asks for `yes`.
+    tried again if `retry_failed`. A grid that is very large asks for `yes`. `progress` shows how it stands.
     """
     made = grid(run, vary, zip)
     chosen = executors.local(workers) if executor is None else nullcontext(executors.adapted(executor))
-    run_grid(made, out, chosen, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
+    with bar(out) if progress else nullcontext(lambda status: None) as on_status:
+        run_grid(made, out, chosen, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
     return open_sweep(out)
 
 

@@ -44,6 +44,12 @@ def cancel(executor: Any, tasks: list[Any]) -> None:
                 task.cancel()
 
 
+def check(executor: Any) -> None:
+    """Are those who do the work still there?"""
+    if hasattr(executor, "check"):
+        executor.check()
+
+
 def renew(executor: Any) -> None:
     """After workers have died: those of our own are replaced, a cluster looks after its own."""
     if hasattr(executor, "renew"):
@@ -144,9 +150,18 @@ class OnDask:
 
     def __init__(self, client: Any) -> None:
         self._client, self._executor = client, client.get_executor(pure=False)
+        self._seen = time.monotonic()
 
     def submit(self, function: Any, argument: Any) -> Any:
         return self._executor.submit(function, argument)
+
+    def check(self) -> None:
+        """A client that has lost its scheduler leaves its tasks as they are."""
+        now = time.monotonic()
+        if self._client.status == "running":
+            self._seen = now
+        elif now - self._seen > ANSWER:
+            raise Stopped("the Dask scheduler is gone")
 
     def renew(self) -> None:
         if self._client.status != "running":

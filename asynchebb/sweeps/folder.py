@@ -1,6 +1,7 @@
 """A sweep's folder, which any number of processes on any number of machines may read and write at once.
 
     grids/ID.json    what a sweep is made of: its axes, and the identity of the run at each point
+    grids/ID.runs    the runs themselves, for the workers, until all are done
     runs/ID.nc       a run, as `record` keeps it; written whole or not at all
     runs/ID.json     its measures: it is done
     runs/ID.failed   its error: it failed
@@ -17,16 +18,18 @@ import json
 import os
 import shutil
 import socket
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from asynchebb.checks import InputError
-from asynchebb.simulate import Run
+from asynchebb.simulate import Phase, Probe, Run
 from asynchebb.sweeps.grid import Grid
 
 FORMAT = "asynchebb sweep"
@@ -68,19 +71,22 @@ class Folder:
         return any(_read(file).get("format") == FORMAT for file in self.grids.glob("*.json"))
 
     def write(self, file: Path, content: dict[str, Any]) -> None:
+        self._write(file, json.dumps(content, indent=1).encode())
+
+    def _write(self, file: Path, content: bytes) -> None:
         """In one go: whoever looks sees all of it, or nothing."""
         part = self.unfinished / f"{file.name}.{socket.gethostname()}.{os.getpid()}"
         try:
             self.unfinished.mkdir(exist_ok=True)
-            with open(part, "w", encoding="utf-8") as out:
-                json.dump(content, out, indent=1)
+            with open(part, "wb") as out:
+                out.write(content)
                 out.flush()
                 os.fsync(out.fileno())
             part.replace(file)
         except FileNotFoundError:  # another process has just tidied up
             if not self.path.exists():
                 raise
-            self.write(file, content)
+            self._write(file, content)
 
     def forget_failures(self, points: Points) -> None:
         """So that they are tried again. What a run that diverged has left is the failure itself."""
@@ -115,6 +121,29 @@ class Folder:
         self.write(self.grids / f"{name}.json", content)
         return Points(self, name, content)
 
+    def write_runs(self, name: str, runs: Sequence[Run]) -> None:
+        """Put the runs down for the workers, with the classes of the user's own in them: where the workers are, there
+        may be no file that these stand in."""
+        import cloudpickle
+
+        known = cloudpickle.list_registry_pickle_by_value()
+        mine = [module for module in _modules(runs) if module.__name__ not in known]
+        for module in mine:
+            cloudpickle.register_pickle_by_value(module)
+        try:
+            self._write(self.grids / f"{name}.runs", cloudpickle.dumps([*runs]))
+        finally:
+            for module in mine:
+                cloudpickle.unregister_pickle_by_value(module)
+
+    def read_runs(self, name: str) -> list[Run]:
+        import cloudpickle
+
+        return cloudpickle.loads((self.grids / f"{name}.runs").read_bytes())
+
+    def forget_runs(self, name: str) -> None:
+        (self.grids / f"{name}.runs").unlink(missing_ok=True)
+
     def grid_names(self) -> list[str]:
         """The sweeps in this folder, the one started last at the end."""
         files = [file for file in self.grids.glob("*.json") if _read(file).get("format") == FORMAT]
@@ -129,6 +158,16 @@ class Folder:
             raise InputError(f"grid is {name!r}; the sweeps in {str(self.path)!r} are {', '.join(names)}")
         name = name or names[-1]
         return Points(self, name, _read(self.grids / f"{name}.json"))
+
+
+def _modules(runs: Sequence[Run]) -> list[ModuleType]:
+    """The modules that the runs' parts are from, but this package's."""
+    names = set()
+    for run in runs:
+        shown: tuple[Phase | Probe, ...] = (*run.phases, *run.probes)
+        for part in (*vars(run.network).values(), *(part.stimulus for part in shown)):
+            names.add(type(part).__module__)
+    return [sys.modules[name] for name in names if name.partition(".")[0] not in ("asynchebb", "builtins", "__main__")]
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -173,7 +212,8 @@ class Points:
     def failures(self) -> dict[str, str]:
         """What the runs that failed have failed with."""
         files = {identity: self.folder.file(identity, "failed") for identity in self.steps}
-        return {identity: _read(file)["error"] for identity, file in files.items() if file.exists()}
+        failed = [one for one, file in files.items() if file.exists() and not self.folder.file(one, "json").exists()]
+        return {identity: _read(files[identity])["error"] for identity in failed}
 
     def status(self) -> Status:
         """As a look at the names in the folder tells."""

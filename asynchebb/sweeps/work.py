@@ -1,26 +1,25 @@
 """Doing the runs of a sweep: what a worker does, and what the process does that hands out the work.
 
 Whatever has `submit(function, argument)`, as executors do, can do the work: this machine's cores,
-a Dask cluster, Slurm. It needs this package and the sweep's folder, nothing else; all that is
-known of the runs stands in the folder.
+a Dask cluster, Slurm. It needs this package and the sweep's folder, nothing else: what is to be
+done and what is done stands there.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
+from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from asynchebb.recording import PER_PROBE, disk_is_full, keep, summary
-from asynchebb.simulate import Diverged, Phase, Probe, Run
-from asynchebb.sweeps.executors import Stopped, cancel, is_death, renew
+from asynchebb.simulate import Diverged, Run
+from asynchebb.sweeps.executors import Stopped, cancel, check, is_death, renew
 from asynchebb.sweeps.folder import Claim, Folder, Points, Status, abandoned, claimed
 
 # Short runs are handed out several at a time: as many as make this many Euler steps, or a sixteenth of all.
@@ -31,16 +30,19 @@ TRIES = 3  # of a run whose process dies each time
 # A worker
 
 
-def work(task: bytes) -> str | None:
-    """Do these runs one after another. What one of them raises is kept, and the others go on.
+def work(task: tuple[str, str, str, list[int]]) -> str | None:
+    """Do these runs of a sweep one after another. What one of them raises is kept, and the others go on.
 
     Those that another process is at work on are left to it, and only waited for. If no run at all
     could go on, the answer says why.
     """
-    import cloudpickle
-
-    path, engine, runs = cloudpickle.loads(task)
-    folder, left = Folder(path), deque(runs)
+    path, name, engine, indices = task
+    folder = Folder(path)
+    try:
+        runs = _runs_of(path, name)
+    except FileNotFoundError:
+        return None  # another process has done the whole sweep meanwhile
+    left = deque(runs[index] for index in indices)
     with one_thread():
         while left:
             run = left.popleft()
@@ -54,6 +56,11 @@ def work(task: bytes) -> str | None:
             if claim is None:
                 time.sleep(0.5 / len(left))
     return None
+
+
+@lru_cache(maxsize=1)
+def _runs_of(path: str, name: str) -> list[Run]:
+    return Folder(path).read_runs(name)
 
 
 def _do(run: Run, folder: Folder, engine: str, claim: Claim) -> str | None:
@@ -109,14 +116,15 @@ def do_all(
 ) -> Status:
     """Have all runs done that are not; how things stand then."""
     folder, deaths, steps = points.folder, Counter[str](), STEPS_A_TASK
+    folder.write_runs(points.name, runs)
     while missing := [run for run in runs if not folder.has_ended(run.identity)]:
         # Runs whose process has died come last. Where it takes all others along, one at a time: whose fault is it?
         these = [run for run in missing if run.identity not in deaths]
         if not these:
             these = missing[:1] if getattr(executor, "all_die_with_one", False) else missing
-        tasks = _submit(executor, folder, engine, these, steps)
+        tasks = _submit(executor, points, engine, these, steps)
         try:
-            dead, died = _wait(tasks, points, on_status)
+            dead, died = _wait(tasks, executor, points, on_status)
         finally:
             cancel(executor, [task for task, _ in tasks])
         still = {run.identity: run for run in these if not folder.has_ended(run.identity)}
@@ -136,21 +144,25 @@ def do_all(
                 folder.write(folder.file(identity, "failed"), {"run": repr(still[identity]), "error": error})
         steps = 1  # from now on each run is a task of its own
         renew(executor)
+    folder.forget_runs(points.name)
     status = points.status()
     on_status(status)
     return status
 
 
-def _submit(executor: Any, folder: Folder, engine: str, runs: Sequence[Run], steps: int) -> list[tuple[Any, list[Run]]]:
+def _submit(executor: Any, points: Points, engine: str, runs: Sequence[Run], steps: int) -> list[tuple[Any, list[Run]]]:
     """Hand the runs out in portions: the tasks, and what each is to do."""
+    number = {identity: index for index, identity in enumerate(dict.fromkeys(points.identities))}
+    path, tasks = str(points.folder.path), []
     portions = _portions(runs, min(steps, sum(run.steps for run in runs) // TASKS), getattr(executor, "jobs", None))
     try:
         with getattr(executor, "batch", nullcontext)():
-            return [
-                (executor.submit(work, _pickled((str(folder.path), engine, portion))), portion) for portion in portions
-            ]
+            for portion in portions:
+                task = (path, points.name, engine, [number[run.identity] for run in portion])
+                tasks.append((executor.submit(work, task), portion))
     except Exception as error:
         raise Stopped(f"the executor takes no work ({error!r})") from error
+    return tasks
 
 
 def _portions(runs: Sequence[Run], steps: int, jobs: int | None) -> list[list[Run]]:
@@ -168,43 +180,17 @@ def _portions(runs: Sequence[Run], steps: int, jobs: int | None) -> list[list[Ru
     return portions
 
 
-def _pickled(task: tuple[str, str, Sequence[Run]]) -> bytes:
-    """With the classes of the user's own in it: the workers may not find the file that they stand in."""
-    import cloudpickle
-
-    mine = [
-        module for module in _modules(task[2]) if module.__name__ not in cloudpickle.list_registry_pickle_by_value()
-    ]
-    for module in mine:
-        cloudpickle.register_pickle_by_value(module)
-    try:
-        return cloudpickle.dumps(task)
-    finally:
-        for module in mine:
-            cloudpickle.unregister_pickle_by_value(module)
-
-
-def _modules(runs: Sequence[Run]) -> list[ModuleType]:
-    """The modules that the runs' parts are from, but this package's."""
-    names = set()
-    for run in runs:
-        shown: tuple[Phase | Probe, ...] = (*run.phases, *run.probes)
-        for part in (*vars(run.network).values(), *(part.stimulus for part in shown)):
-            names.add(type(part).__module__)
-    return [sys.modules[name] for name in names if name.partition(".")[0] not in ("asynchebb", "builtins", "__main__")]
-
-
 def _wait(
-    tasks: list[tuple[Any, list[Run]]], points: Points, on_status: Callable[[Status], object]
+    tasks: list[tuple[Any, list[Run]]], executor: Any, points: Points, on_status: Callable[[Status], object]
 ) -> tuple[list[str], BaseException | None]:
     """Until all tasks or all runs have ended: the runs of those tasks whose worker died, and what of."""
     dead: list[str] = []
     died, shown = None, 0.0
     while tasks:
-        ended = [(task, portion) for task, portion in tasks if task.done()]
-        if ended:
-            tasks = [(task, portion) for task, portion in tasks if not task.done()]
-        for task, portion in ended:
+        ended = {id(task) for task, _ in tasks if task.done()}
+        for task, portion in tasks:
+            if id(task) not in ended:
+                continue
             try:
                 said = task.result()
             except (Exception, CancelledError) as error:
@@ -214,7 +200,9 @@ def _wait(
             else:
                 if said:
                     raise Stopped(said)
+        tasks = [(task, portion) for task, portion in tasks if id(task) not in ended]
         if time.monotonic() - shown > 0.5:
+            check(executor)
             on_status(status := points.status())
             if status.done + status.failed == status.total:  # others may have done it
                 break

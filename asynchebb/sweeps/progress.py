@@ -1,0 +1,37 @@
+"""How a sweep stands, shown while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from asynchebb.sweeps.folder import Status
+
+
+@contextmanager
+def bar(folder: str | Path) -> Iterator[Callable[[Status], object]]:
+    """A bar on the terminal or in the notebook: runs done, running, failed, time left."""
+    from rich import progress
+
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.TextColumn("{task.completed:,.0f}/{task.total:,.0f} runs"),
+        progress.TextColumn("{task.fields[rest]}"),
+    )
+    with progress.Progress(*columns) as shown:
+        tasks: list[progress.TaskID] = []
+
+        def on_status(status: Status) -> None:
+            if not tasks:  # not before it has begun: it may yet be refused
+                tasks.append(shown.add_task(str(folder), total=status.total, rest=""))
+            rest = f"{status.running} running, {status.failed} failed{time_left(status)}"
+            shown.update(tasks[0], completed=status.done + status.failed, rest=rest)
+
+        yield on_status
+
+
+def time_left(status: Status) -> str:
+    return "" if status.seconds_left is None else f", {timedelta(seconds=round(status.seconds_left))} left"
