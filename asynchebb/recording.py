@@ -112,21 +112,26 @@ def record(
     """
     if not isinstance(run, Run):
         raise InputError(f"run is {run!r}; it must be a Run")
-    dataset = _finished(run, keep(run, path, engine, on_progress))
+    dataset = _finished(run, keep(run, path, engine, on_progress)[0])
     on_progress(run.steps)
     return dataset
 
 
-def keep(run: Run, path: str | Path, engine: str, on_progress: Callable[[int], object]) -> Path:
-    """The file of the run, which is run if there is none yet. One that diverges is kept up to there, and says so."""
+def keep(
+    run: Run, path: str | Path, engine: str, on_progress: Callable[[int], object]
+) -> tuple[Path, dict[str, np.ndarray] | None]:
+    """The file of the run, which is run if there is none yet; and what is in it, if that is still in memory.
+
+    A run that diverges is kept up to there, and its file says so.
+    """
     engines.module(engine)
     file = file_of(run, path)
-    folder = _parts_folder(file)
+    folder, whole = _parts_folder(file), None
     try:
         if not file.exists():
             _make_writable(folder)
             parts, diverged = _run(run, engine, folder, on_progress)
-            _assemble(run, engine, file, parts, diverged)
+            whole = _assemble(run, engine, file, parts, diverged)
     except FileNotFoundError:
         if not file.exists():  # else another process has finished the same run, and cleared its parts away
             raise
@@ -135,7 +140,7 @@ def keep(run: Run, path: str | Path, engine: str, on_progress: Callable[[int], o
             _clear(run, folder)
         with suppress(OSError):  # there is none, or parts to go on from are in it, or what is not ours
             folder.rmdir()
-    return file
+    return file, whole
 
 
 def _clear(run: Run, folder: Path) -> None:
@@ -203,7 +208,7 @@ def network_of(dataset: xarray.Dataset) -> Network:
 def summary(source: Any, probe: int = -1) -> dict[str, Any]:
     """The measures of a kept run at its end, by the names in SUMMARY: its fields, and what the probe (the last) shows.
 
-    `source` is the run's dataset, or its file opened by h5py, which is much quicker.
+    `source` is the run's dataset, or its arrays by name: its file opened by h5py is much quicker.
     """
     measures: dict[str, Any] = {"steps": int(_end(source, "step"))}
     measures |= {name: float(_end(source, name)[probe]) for name in PER_PROBE}
@@ -324,8 +329,10 @@ def _atomic(path: Path, folder: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _assemble(run: Run, engine: str, file: Path, parts: list[Part], diverged: int | None) -> None:
-    """One NetCDF file of all parts."""
+def _assemble(
+    run: Run, engine: str, file: Path, parts: list[Part], diverged: int | None
+) -> dict[str, np.ndarray] | None:
+    """One NetCDF file of all parts; what is in it, if they were in memory and the run has not diverged."""
     from asynchebb import netcdf
 
     stops = run.stops()[: len(parts)]
@@ -346,15 +353,20 @@ def _assemble(run: Run, engine: str, file: Path, parts: list[Part], diverged: in
         _atomic(file, _parts_folder(file)) as temporary,
         netcdf.writing(temporary, sizes, variables, _attributes(run, engine, diverged)) as out,
     ):
-        out.put("step", np.array([step for *_, step in stops]))
-        out.put("phase", np.array([phase for phase, *_ in stops]))
-        out.put("stimulus", np.array([repr(probe.stimulus) for probe in run.probes], netcdf.TEXT))
-        out.put("hold", np.array([probe.hold for probe in run.probes]))
+        whole = {
+            "step": np.array([step for *_, step in stops]),
+            "phase": np.array([phase for phase, *_ in stops]),
+            "stimulus": np.array([repr(probe.stimulus) for probe in run.probes], netcdf.TEXT),
+            "hold": np.array([probe.hold for probe in run.probes]),
+        }
         in_memory = [part for part in parts if isinstance(part, dict)]
         if len(in_memory) == len(parts):
-            _put_all(in_memory, out)
-        else:
+            whole |= _joined(in_memory)
+        for name, array in whole.items():
+            out.put(name, array)
+        if len(in_memory) < len(parts):
             _put_each(parts, shown, out)
+    return whole if len(in_memory) == len(parts) and diverged is None else None
 
 
 def disk_is_full(error: BaseException | None) -> bool:
@@ -365,14 +377,16 @@ def disk_is_full(error: BaseException | None) -> bool:
     return False
 
 
-def _put_all(parts: list[dict[str, Any]], out: Writer) -> None:
-    """Each variable at once, which is quickest."""
+def _joined(parts: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+    """Each variable as it will stand in the file."""
+    whole = {}
     for name in _without_coordinates(parts[-1]):
         arrays = [part[name] for part in parts if name in part]
         if name in TRACES and TRACES[name][0] == ("sample",):
-            out.put(name, np.concatenate(arrays))
+            whole[name] = np.concatenate(arrays)
         else:
-            out.put(name, np.stack([np.full_like(arrays[0], np.nan), *arrays] if name in TRACES else arrays))
+            whole[name] = np.stack([np.full_like(arrays[0], np.nan), *arrays] if name in TRACES else arrays)
+    return whole
 
 
 def _put_each(parts: list[Part], shown: list[int], out: Writer) -> None:

@@ -1,10 +1,12 @@
-"""What does a sweep cost beyond its simulations? A thousand short runs, on all cores.
+"""What does a sweep cost beyond its simulations? For a thousand short runs, on all cores.
 
-    .venv/bin/python benchmarks/sweep.py [RUNS]
+    .venv/bin/python benchmarks/sweep.py
 
-First the runs are simulated by as many plain processes as there are cores, which keep nothing; then by
-a sweep into a new folder. One after the other in turns, since the machine may be busy with other work.
-Writes sweep.md beside this file.
+A process is up to a tenth faster or slower than the next one, by where its memory happens to lie, and
+the machine may be busy with other work. So each of as many processes as there are cores does both by turns:
+simulate some runs and keep nothing, then do as many as a sweep's worker does them. To that comes what a sweep
+costs once: that of hardly any runs, from the start of its processes to the opened results. Writes sweep.md
+beside this file.
 """
 
 import subprocess
@@ -12,72 +14,76 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from statistics import median
 
 import asynchebb as ah
+from asynchebb.sweeps import Folder
 from asynchebb.sweeps.executors import cores
 from asynchebb.sweeps.grid import grid
+from asynchebb.sweeps.work import one_thread, work
 
 NETWORK = ah.asynchronous(n=100, m=25)
 BASE = ah.Run(NETWORK, ah.Phase(ah.Crossbars(5), samples=1_000, hold=500, snapshots=1))
-ROUNDS = 3
+AXES = {"schedule.r_b": [0.5, 1, 2], "schedule.r_r": [10, 100], "seed": range(100)}
+A_TURN, TURNS = 8, 20
+RUNS = 1_000
 
 
-def axes(runs):
-    return {"schedule.r_b": [0.5, 1, 2], "schedule.r_r": [10, 100], "seed": range(runs // 6)}
+def by_turns(path, part):
+    """Seconds of simulating some runs, and of doing as many as a worker."""
+    folder = Folder(path)
+    points = folder.points()
+    runs = folder.read_runs(points.name)
+    mine = iter(range(part, len(runs), cores()))
+    simulated = worked = 0.0
+    for turn in range(TURNS + 1):
+        some = [next(mine) for _ in range(A_TURN)]
+        start = time.perf_counter()
+        with one_thread():
+            for index in some:
+                for _ in ah.simulate(runs[index]):
+                    pass
+        middle = time.perf_counter()
+        work((path, points.name, "cpu", some))
+        if turn:  # the first one loads what was compiled
+            simulated, worked = simulated + middle - start, worked + time.perf_counter() - middle
+    print(simulated, worked)
 
 
-def simulate(runs, part):
-    """What one plain process does: wait for the word, then simulate its part of the runs."""
-    mine = [*grid(BASE, axes(runs))][part :: cores()]
-    for _ in ah.simulate(mine[0]):  # compiles, or loads what was compiled
-        pass
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for run in mine:
-        for _ in ah.simulate(run):
-            pass
-
-
-def plain(runs):
-    command = [sys.executable, __file__, str(runs)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    processes = [subprocess.Popen([*command, str(part)], **pipes) for part in range(cores())]
-    for process in processes:
-        process.stdout.readline()
-    start = time.perf_counter()
-    for process in processes:
-        process.stdin.write("go\n")
-        process.stdin.close()
-    for process in processes:
-        process.wait()
-    return time.perf_counter() - start
-
-
-def swept(runs):
+def once():
+    """Seconds of a sweep of hardly any runs."""
+    code = (
+        "import sys, asynchebb as ah; from sweep import BASE, NETWORK;"
+        "run = ah.Run(NETWORK, ah.Phase(ah.Crossbars(5), 1, 1, 1), ah.Probe(ah.Crossbars(5), 1, 1));"
+        "ah.sweep(run, {'seed': range(32)}, sys.argv[1], progress=False)"
+    )
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        dataset = ah.sweep(BASE, axes(runs), Path(folder) / "sweep", progress=False)
-        seconds = time.perf_counter() - start
-        assert dataset.error.notnull().all()
-    return seconds
+        subprocess.run([sys.executable, "-c", code, f"{folder}/sweep"], check=True, cwd=Path(__file__).parent)
+        return time.perf_counter() - start
 
 
-def main(runs=1_000):
-    count = grid(BASE, axes(runs)).size
-    lines = [f"{count} runs of {BASE.steps:,} Euler steps, n = {NETWORK.n}, {cores()} cores, in turns:", ""]
-    lines += ["| simulations alone, s | sweep, s | more |", "| --- | --- | --- |"]
-    overheads = []
-    for _ in range(ROUNDS):
-        pure, sweep = plain(runs), swept(runs)
-        overheads.append(sweep / pure - 1)
-        lines.append(f"| {pure:.1f} | {sweep:.1f} | {100 * overheads[-1]:.1f} % |")
-        print(lines[-1], flush=True)
-    lines += ["", f"Overhead of the sweep, its start included: {100 * median(overheads):.1f} % (median)."]
-    print("\n".join(lines))
-    Path(__file__).with_suffix(".md").write_text("\n".join(lines) + "\n")
+def main():
+    with tempfile.TemporaryDirectory() as path:
+        folder, made = Folder(path), grid(BASE, AXES)
+        folder.prepare()
+        runs = [*made]
+        folder.write_runs(folder.write_grid(made, runs).name, runs)
+        commands = [[sys.executable, __file__, path, str(part)] for part in range(cores())]
+        processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+        seconds = [[*map(float, process.communicate()[0].split())] for process in processes]
+    simulated, worked = (sum(times) / (len(processes) * TURNS * A_TURN) for times in zip(*seconds, strict=True))
+    fixed = min(once() for _ in range(3))
+    alone = RUNS * simulated / cores()
+    swept = RUNS * worked / cores() + fixed
+    text = (
+        f"{RUNS:,} runs of {BASE.steps:,} Euler steps, n = {NETWORK.n}, {cores()} cores. A run takes "
+        f"{1e3 * simulated:.0f} ms to simulate and {1e3 * (worked - simulated):.1f} ms more to claim, keep and measure;"
+        f" a sweep takes {fixed:.1f} s to start and end. So {alone:.1f} s of simulation take {swept:.1f} s:"
+        f" {100 * (swept / alone - 1):.1f} % more.\n"
+    )
+    print(text, end="")
+    Path(__file__).with_suffix(".md").write_text(text)
 
 
 if __name__ == "__main__":
-    numbers = [int(argument) for argument in sys.argv[1:]]
-    simulate(*numbers) if len(numbers) == 2 else main(*numbers)
+    by_turns(sys.argv[1], int(sys.argv[2])) if sys.argv[1:] else main()

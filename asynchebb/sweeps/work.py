@@ -10,10 +10,10 @@ from __future__ import annotations
 import time
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ from asynchebb.simulate import Diverged, Run
 from asynchebb.sweeps.executors import Stopped, cancel, check, is_death, renew
 from asynchebb.sweeps.folder import Claim, Folder, Points, Status, abandoned, claimed
 
-# Short runs are handed out several at a time: as many as make this many Euler steps, or a sixteenth of all.
-STEPS_A_TASK, TASKS = 1_000_000, 16
+# Short runs are handed out several at a time: as many as make this many Euler steps, or a thirty-second part of all.
+STEPS_A_TASK, TASKS = 4_000_000, 32
 TRIES = 3  # of a run whose process dies each time
 
 
@@ -65,7 +65,7 @@ def _runs_of(path: str, name: str) -> list[Run]:
 
 def _do(run: Run, folder: Folder, engine: str, claim: Claim) -> str | None:
     try:
-        content = measures(run, keep(run, folder.runs, engine, lambda steps: claim.touch()))
+        content = measures(run, *keep(run, folder.runs, engine, lambda steps: claim.touch()))
         folder.write(folder.file(run.identity, "json"), content)
     except Exception as error:
         try:
@@ -80,16 +80,18 @@ def _do(run: Run, folder: Folder, engine: str, claim: Claim) -> str | None:
     return None
 
 
-def measures(run: Run, file: Path) -> dict[str, Any]:
+def measures(run: Run, file: Path, whole: Mapping[str, Any] | None) -> dict[str, Any]:
     """The measures of a kept run at its end; of several probes, a list of what each shows."""
     import h5py
 
-    with h5py.File(file) as source:
-        if "diverged_at_step" in source.attrs:
-            raise Diverged(run, int(source.attrs["diverged_at_step"]), file)
-        content = summary(source)
-        if len(run.probes) > 1:
-            content |= {name: [float(value) for value in source[name][-1]] for name in PER_PROBE}
+    if whole is None:  # it is not in memory
+        with h5py.File(file) as source:
+            if "diverged_at_step" in source.attrs:
+                raise Diverged(run, int(source.attrs["diverged_at_step"]), file)
+            return measures(run, file, source)
+    content = summary(whole)
+    if len(run.probes) > 1:
+        content |= {name: [float(value) for value in whole[name][-1]] for name in PER_PROBE}
     return content
 
 
@@ -97,15 +99,21 @@ def measures(run: Run, file: Path) -> dict[str, Any]:
 def one_thread() -> Iterator[None]:
     """Each worker has a core of its own, and more threads would only wait for each other."""
     import numba
-    from threadpoolctl import threadpool_limits
 
     before = numba.get_num_threads()
     numba.set_num_threads(1)
     try:
-        with threadpool_limits(1):
+        with _threads().limit(limits=1):
             yield
     finally:
         numba.set_num_threads(before)
+
+
+@cache
+def _threads() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()  # to look for the libraries that use threads takes milliseconds
 
 
 # Handing out the work
