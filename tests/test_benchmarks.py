@@ -40,3 +40,17 @@ def test_a_peer_that_fails_says_so_in_its_row_and_the_others_go_on():
     assert "computes other weights: they differ by 1.0e-03" in row["systems"]["wrong"]["failed"]
     assert row["systems"]["NumPy"]["difference"] < 1e-9 and row["systems"]["NumPy"]["ratio"] > 0
     assert "failed: ModuleNotFoundError" in table and "failed: RuntimeError: computes other weights" in table
+
+
+def test_what_the_cluster_page_says_a_sweep_costs_is_what_was_measured():
+    page = (HERE.parent / "docs" / "cluster.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("| ").split("|")] for line in page.splitlines() if "core hours |" in line
+    ]
+    costs = {model: (seconds, hours, minutes) for model, _, seconds, hours, minutes in rows}
+    for case in json.loads((HERE / "results.json").read_text(encoding="utf-8"))["cases"]:
+        if case["n"] == 500:
+            seconds = 1e6 / case["asynchebb"]
+            hours = 10_000 * seconds / 3600
+            expected = f"{seconds:.1f} s", f"{hours:.1f} core hours", f"{60 * hours / 100:.0f} min"
+            assert costs[case["model"]] == expected

@@ -19,6 +19,7 @@ import os
 import shutil
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -62,6 +63,8 @@ class Folder:
                     )
             for folder in (self.grids, self.runs):
                 folder.mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryFile(dir=folder):
+                    pass
         except OSError as error:
             raise InputError(
                 f"out is {str(self.path)!r}; it must be a folder that can be written ({error.strerror})"
@@ -84,7 +87,7 @@ class Folder:
                 os.fsync(out.fileno())
             part.replace(file)
         except FileNotFoundError:  # another process has just tidied up
-            if not self.path.exists():
+            if not file.parent.exists():
                 raise
             self._write(file, content)
 
