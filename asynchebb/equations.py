@@ -36,7 +36,7 @@ _ALLOWED = (
 )
 _SUBSET = (
     "an equation is straight-line arithmetic on its arguments and fields: assignments and one return, "
-    "+ - * / **, comparisons of two, & and |, self.field, "
+    "+ - * / **, comparisons of two, & and |, self.field (of a @dataclass(frozen=True)), "
     f"and np.{', np.'.join(FUNCTIONS)}"
 )
 

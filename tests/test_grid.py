@@ -1,5 +1,7 @@
 """Which runs a sweep is made of."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,18 @@ import asynchebb as ah
 from asynchebb.sweeps.grid import axis_from_text, grid, varied
 
 BASE = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=30, hold=20, snapshots=1))
+
+
+@dataclass(frozen=True)
+class Picky(ah.Hebbian):
+    h: float = 1.0
+
+    def __post_init__(self):
+        if self.h > 1.5:
+            raise ValueError("too large")
+
+
+PICKY = ah.Run(ah.asynchronous(20, 36, rule=Picky()), BASE.phases)
 TWO = ah.Run(ah.discrete(n=20, m=36), [ah.Phase(ah.Crossbars(6), 30, 20), ah.Phase(ah.Squares(6), 30, 20)])
 
 
@@ -36,13 +50,19 @@ def test_tied_axes_go_together():
         ({"weights": ah.Gaussian()}, lambda run: run.network.weights == ah.Gaussian()),
         ({"stimulus": ah.Bars(8)}, lambda run: run.network.m == 64 and run.probes == (ah.Probe(ah.Bars(8)),)),
         ({"stimulus.p": 10}, lambda run: run.network.m == 100 and run.phases[0].stimulus == ah.Crossbars(10)),
-        ({"hold": 50.0}, lambda run: run.phases[0].hold == 50 and isinstance(run.phases[0].hold, int)),
+        ({"hold": 50}, lambda run: run.phases[0].hold == 50),
         ({"samples": 9}, lambda run: run.steps == 180),
         ({"dtype": "float64", "seed": 4}, lambda run: (run.dtype, run.seed) == ("float64", 4)),
     ],
 )
 def test_a_field_is_named_as_one_would_say_it(changes, expected):
     assert expected(varied(BASE, changes))
+
+
+def test_whole_numbers_out_of_a_range_are_whole_numbers():
+    made = grid(BASE, {"hold": np.linspace(10, 20, 2), "schedule.r_b": np.linspace(1, 2, 2)})
+    assert [axis.values for (axis,) in made.groups] == [(10, 20), (1.0, 2.0)]
+    assert [type(axis.values[0]) for (axis,) in made.groups] == [int, float]
 
 
 def test_fields_of_phases_are_those_of_all_or_of_one():
@@ -93,6 +113,11 @@ def test_a_rule_of_ones_own_file_stands_beside_others(tmp_path):
         (lambda: [*grid(BASE, {"rule.q": [1]})], "vary names 'rule.q', which is no field .* rule, rule.eta, schedule"),
         (lambda: [*grid(BASE, {"speed": [1]})], "vary names 'speed'"),
         (lambda: [*grid(BASE, {"m": [1]})], "vary names 'm'"),
+        (lambda: [*grid(BASE, {"r_b": [1]})], r"vary names 'r_b', .* \(did you mean schedule.r_b\?\)"),
+        (lambda: [*grid(BASE, {"model": ["discrete"], "schedule.r_b": [1]})], "this run; Discrete has no r_b"),
+        (lambda: [*grid(BASE, {"schedule.r_b": 1})], "vary gives schedule.r_b 1; it must give it a list of values"),
+        (lambda: [*grid(BASE, {"stimulus": ["Bars(6)"]})], r"stimulus is 'Bars\(6\)'; it must be a value with sample"),
+        (lambda: [*grid(PICKY, {"rule.h": [1, 2]})], "rule.h the value 2, which Picky refuses .too large"),
         (lambda: [*grid(BASE, {"phases.3.hold": [1]})], "vary names 'phases.3.hold'"),
         (lambda: grid(BASE, {}), "vary is empty; it must name at least one field to vary, of model, n"),
         (lambda: grid(BASE, {"seed": []}), "vary gives seed no value"),

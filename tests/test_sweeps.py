@@ -127,6 +127,39 @@ def test_networks_of_different_sizes_are_padded_and_several_probes_are_an_axis(t
     assert np.array_equal(dataset.error[1, 0], alone.error[-1])
 
 
+def test_probes_may_differ_in_number_and_the_last_is_the_last(tmp_path):
+    phases = [ah.Phase(ah.Crossbars(6), 20, 10, 1), ah.Phase(ah.Squares(6), 20, 10, 1)]
+    vary = {"phases.1.stimulus": [ah.Crossbars(6), ah.Squares(6)]}
+    dataset = ah.sweep(ah.Run(BASE.network, phases), vary, tmp_path, workers=1)
+    assert np.isnan(dataset.error[0, 0]) and np.isfinite(dataset.error[:, 1]).all()
+
+
+def test_a_sweep_can_be_pickled_and_cut_down_to_nothing(tmp_path):
+    import pickle
+
+    dataset = ah.sweep(BASE, VARY, tmp_path, workers=1)
+    assert pickle.loads(pickle.dumps(dataset)).W[1, 1].equals(dataset.W[1, 1])
+    assert dataset.W.isel(seed=[]).values.shape == (3, 0, 20, 36)
+
+
+def test_a_finished_run_is_kept_when_failures_are_tried_again_and_one_without_weights_is_made_again(tmp_path):
+    dataset = ah.sweep(BASE, VARY, tmp_path, workers=1).load()
+    at = Folder(tmp_path)
+    at.write(at.file(dataset.run.values[0, 0], "failed"), {"error": "of another process"})
+    at.file(dataset.run.values[0, 1], "nc").unlink()
+    assert ah.sweep(BASE, VARY, tmp_path, workers=1, retry_failed=True).identical(dataset)
+    assert not [*at.runs.glob("*.failed")]
+
+
+def test_seeds_that_something_else_goes_with_are_not_averaged(tmp_path):
+    from asynchebb.sweeps import figures
+
+    vary = {"seed": [0, 1], "n": [8, 16], "schedule.r_b": [0.5, 1]}
+    dataset = ah.sweep(BASE, vary, tmp_path, zip=("seed", "n"), workers=1)
+    axes = figures.measure(dataset, "error").axes[0]
+    assert np.allclose(axes.images[0].get_array(), dataset.error.transpose("schedule.r_b", "seed"))
+
+
 def test_tied_axes_are_one_dimension_with_a_coordinate_each(tmp_path):
     dataset = ah.sweep(BASE, {"hold": [10, 20], "samples": [40, 20], "seed": [0, 1]}, tmp_path,
                        zip=[("hold", "samples")], workers=1)  # fmt: skip
@@ -141,14 +174,15 @@ def test_options_may_stand_in_a_file_and_the_command_line_goes_first(tmp_path):
             n = 12
             samples = 20
             hold = 10
-            zip = ["rule", "n"]
+            zip = "rule,n"
+            out = "F"
             [vary]
             schedule.r_b = "linear(1, 2, 3)"
             rule = ["Hebbian(eta=0.02)", "Hebbian()"]
             n = [12, 13]
         """)
     )
-    done = call("sweep", "run", "my.toml", "--samples", 30, "--workers", 1, "--out", "F", folder=tmp_path)
+    done = call("sweep", "run", "my.toml", "--samples", 30, "--workers", 1, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     dataset = ah.open_sweep(tmp_path / "F")
     assert dataset.error.shape == (3, 2) and (dataset.steps == 300).all()
@@ -194,19 +228,21 @@ def test_a_run_that_fails_is_kept_with_its_error_and_the_others_go_on(tmp_path):
         "rule": [ah.Hebbian(), Exploding()],
     }
     discrete = ah.Run(ah.discrete(20, 36), BASE.phases)
-    dataset = ah.sweep(discrete, vary, tmp_path / "F", workers=2)
+    with pytest.warns(UserWarning, match="3 of 4 runs failed; dataset.failure says why"):
+        dataset = ah.sweep(discrete, vary, tmp_path / "F", workers=2)
     assert dataset.error.notnull().values.tolist() == [[True, False], [False, False]]
-    assert "Diverged: the run diverged" in dataset.failure.values[0, 1]
+    assert "it diverged" in dataset.failure.values[0, 1]
     assert dataset.failure.values[1].tolist() == ["RuntimeError: no stimuli today"] * 2
     said = call("sweep", "status", tmp_path / "F").stdout
-    assert "1 of 4 done, 0 running, 3 failed" in said and "RuntimeError: no stimuli today" in said
+    assert "1 of 4 done, 0 running, 3 failed" in said
+    assert "stimulus=Crossbars(p=6), rule=Exploding(eta=0.5): it diverged" in said
     kept = json.loads(next((tmp_path / "F" / "runs").glob("*.failed")).read_text())
     assert "Traceback" in kept["traceback"] and kept["run"].startswith("Run(")
     switch.unlink()
     assert ah.sweep(discrete, vary, tmp_path / "F", workers=2).identical(dataset)
     again = ah.sweep(discrete, vary, tmp_path / "F", workers=2, retry_failed=True)
     assert again.error.notnull().values.tolist() == [[True, False], [True, False]]
-    assert "Diverged" in again.failure.values[1, 1] and again.failure.values[1, 0] == ""
+    assert "diverged" in again.failure.values[1, 1] and again.failure.values[1, 0] == ""
 
 
 def test_a_run_that_kills_its_worker_fails_alone(tmp_path):
@@ -236,6 +272,7 @@ def test_a_sweep_that_is_killed_takes_its_workers_along_and_goes_on_when_started
     while any(folder._alive(worker) for worker in busy):
         assert time.monotonic() < deadline, "workers outlive the sweep"
         time.sleep(0.1)
+    time.sleep(1)  # one that was between two runs ends as soon
     done = len([*(tmp_path / "F" / "runs").glob("*.json")])
     assert 4 <= done < 40
     assert f"{done} of 40 done, 0 running" in call("sweep", "status", tmp_path / "F").stdout
@@ -395,6 +432,8 @@ def small(*more):
         (["--vary", "seed=range(20000)"], "the grid has 20,000 runs, of 4,000,000 Euler steps in all: about"),
         (["--vary", "seed=0", "--vary", "samples=100000000000"], "if it is meant, say --yes"),
         (["--vary", "seed=0", "--zip", "seed,n"], "a name in zip is 'n'"),
+        (["--vary", "seed=0", "--vary", "seed=1"], "vary names seed twice"),
+        (["--vary", "model=discrete", "--rule", "Oja()"], "vary names model, which brings its own rule and schedule"),
         (["no.toml"], "file is 'no.toml'; it must be a TOML file"),
     ],
     ids=str,
@@ -406,9 +445,12 @@ def test_a_bad_sweep_is_refused_within_seconds_and_nothing_is_begun(more, said, 
 
 
 def test_a_folder_with_other_files_is_left_alone(tmp_path):
-    (tmp_path / "thesis.txt").write_text("mine")
-    assert "which holds other files (thesis.txt)" in refused(*small("--vary", "seed=0", "--out", tmp_path))
-    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+    for name in ("runs/mine/events.out", "unfinished/chapter.tex", "thesis.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).touch()
+        before = sorted(tmp_path.rglob("*"))
+        assert "which holds other files" in refused(*small("--vary", "seed=0", "--out", tmp_path))
+        assert sorted(tmp_path.rglob("*")) == before
     (tmp_path / "file").touch()
     assert "it must be a folder that can be written" in refused(*small("--vary", "seed=0", "--out", tmp_path / "file"))
     for command in ("status", "plot"):
@@ -451,18 +493,18 @@ def test_a_heat_map_shows_the_mean_over_seeds(tmp_path):
 
 
 def test_the_time_left_is_told_from_the_pace_of_the_last_runs(tmp_path):
-    made = grid(BASE, {"seed": range(5)})
+    made = grid(BASE, {"seed": range(7)})
     at = Folder(tmp_path)
     at.prepare()
     points = at.write_grid(made, [*made])
     now = time.time()
     os.utime(at.grids / f"{points.name}.json", (now - 100, now - 100))
-    for number, identity in enumerate(points.identities[:3]):
+    for number, identity in enumerate(points.identities[:5]):
         at.write(at.file(identity, "json"), {})
-        os.utime(at.file(identity, "json"), (now - 30 + 10 * number,) * 2)
-    at.file(points.identities[3], "claim").write_text(json.dumps({"host": "elsewhere", "process": 1}))
+        os.utime(at.file(identity, "json"), (now - 50 + 10 * number,) * 2)
+    at.file(points.identities[5], "claim").write_text(json.dumps({"host": "elsewhere", "process": 1}))
     status = points.status()
-    assert (status.done, status.running, status.failed, status.waiting) == (3, 1, 0, 1)
+    assert (status.done, status.running, status.failed, status.waiting) == (5, 1, 0, 1)
     assert status.seconds_left == pytest.approx(20, abs=0.1)  # ten seconds a run, two are left
 
 

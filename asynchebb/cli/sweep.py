@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import shutil
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,6 +28,9 @@ from asynchebb.cli.shared import (
 
 app = typer.Typer(no_args_is_help=True, help="Run a grid of runs, see how it stands, draw it.")
 
+NUMBERS = ("n", "samples", "hold", "seed", "snapshots", "workers")
+OTHERS = ("engine", "workers", "dask", "slurm", "out")  # what a file may say beside the run and the axes
+
 TheFolder = Annotated[Path, typer.Argument(help="the sweep's folder")]
 TheGrid = Annotated[str | None, typer.Option(help="which sweep, of several in the folder; else the one started last")]
 
@@ -36,7 +38,7 @@ TheGrid = Annotated[str | None, typer.Option(help="which sweep, of several in th
 @app.command()
 def run(
     context: typer.Context,
-    file: Annotated[Path | None, typer.Argument(help="TOML file with any of these options, [vary] and zip")] = None,
+    file: Annotated[Path | None, typer.Argument(help=r"TOML file with any of these options, \[vary] and zip")] = None,
     vary: Annotated[
         list[str] | None,
         typer.Option(help='one axis: "schedule.r_b=0.5,1,2", "rule.eta=log(1e-4, 1e-1, 4)", "seed=range(5)"'),
@@ -68,6 +70,7 @@ def run(
 
     Stopped at any moment, the same command goes on. What fails is kept with its error.
     """
+    from asynchebb.checks import InputError
     from asynchebb.sweeps import run_grid
     from asynchebb.sweeps.grid import axis_from_text, grid
     from asynchebb.sweeps.progress import bar
@@ -76,15 +79,24 @@ def run(
     axes: dict[str, list] = {}
     tied = [[name.strip() for name in names.split(",")] for names in zip or []]
     if file is not None:
-        said, from_file, tied_in_file = _read(file, [*options])
-        options |= {name: value for name, value in said.items() if not _is_given(context, name)}
+        said, from_file, tied_in_file = _read(file, [*options, *OTHERS])
+        said = {name: value for name, value in said.items() if not _is_given(context, name)}
+        options |= {name: value for name, value in said.items() if name in options}
+        engine, workers = said.get("engine", engine), said.get("workers", workers)
+        dask, slurm, out = said.get("dask", dask), said.get("slurm", slurm), Path(said.get("out", out))
         tied = tied or tied_in_file
     base = build_run(**options)
     if file is not None:
         axes |= {name: _values(base, name, given) for name, given in from_file.items()}
-    for text in vary or []:
-        name, along = axis_from_text(base, text)
+    here = [axis_from_text(base, text) for text in vary or []]
+    for name, along in here:
+        if [other for other, _ in here].count(name) > 1:
+            raise InputError(f"vary names {name} twice; it must name each axis once")
         axes[name] = along
+    if "model" in axes and (options["rule"] or options["schedule"]):
+        raise InputError(
+            "vary names model, which brings its own rule and schedule; --rule and --schedule must be left out"
+        )
     made = grid(base, axes, tied)
     with bar(out) as on_status:
         executor = _executor(workers, dask, slurm, out)
@@ -111,13 +123,23 @@ def _read(file: Path, known: list[str]) -> tuple[dict[str, Any], dict[str, Any],
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"file is {str(file)!r}; it must be a TOML file ({error})") from None
     vary, tied = content.pop("vary", {}), content.pop("zip", [])
-    for name in content:
+    for name, value in content.items():
         if name not in known:
             raise InputError(f"{file} says {name!r}; it may say {', '.join(known)}, zip and [vary]")
+        kind = int if name in NUMBERS else str
+        if not isinstance(value, kind):
+            raise InputError(
+                f"{file} says {name} = {value!r}; it must be {'a whole number' if kind is int else 'text'}"
+            )
+    if not isinstance(tied, str | list) or not all(isinstance(names, str | list) for names in tied):
+        raise InputError(f'{file} says zip = {tied!r}; it must be written like zip = ["n", "hold"]')
     if not isinstance(vary, dict):
         raise InputError(f"{file} says vary = {vary!r}; it must be a table: [vary]")
-    names = tied if all(isinstance(names, list) for names in tied) else [tied]
-    return content, _flat(vary), names
+    tied = [tied] if isinstance(tied, str) else tied
+    if tied and all(isinstance(name, str) and "," not in name for name in tied):
+        tied = [tied]  # zip = ["n", "hold"]
+    groups = [names.split(",") if isinstance(names, str) else names for names in tied]
+    return content, _flat(vary), [[name.strip() for name in names] for names in groups]
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -153,6 +175,8 @@ def _executor(workers: int | None, dask: str | None, slurm: str | None, out: Pat
 @app.command()
 def status(folder: TheFolder) -> None:
     """How a sweep stands, whoever has started it wherever: runs done, running, failed, time left."""
+    from datetime import datetime
+
     from asynchebb.sweeps import Folder
     from asynchebb.sweeps.progress import time_left
 
@@ -163,7 +187,9 @@ def status(folder: TheFolder) -> None:
         groups = points.content["axes"]
         sizes = ("|".join(axis["name"] for axis in group) + f" ({len(group[0]['values'])})" for group in groups)
         axes = " × ".join(sizes)
-        typer.secho(f"{name}  {axes}", bold=True)
+        started = datetime.fromtimestamp(points.started).isoformat(" ", "seconds")
+        typer.secho(f"{name}  {axes}, started {started}", bold=True)
+        typer.echo(f"  {points.content['run']}")
         typer.echo(
             f"  {now.done} of {now.total} done, {now.running} running, {now.failed} failed, {now.waiting} waiting"
             + time_left(now)
@@ -173,11 +199,11 @@ def status(folder: TheFolder) -> None:
 
 def _print_failures(points: Any, most: int = 5) -> None:
     failures = points.failures()
-    width = shutil.get_terminal_size().columns
-    for identity, error in [*failures.items()][:most]:
-        typer.echo(f"  {identity}: {error.splitlines()[0]}"[: max(width, 80)])
-    if len(failures) > most:
-        typer.echo(f"  and {len(failures) - most} more; each one's error is in {points.folder.runs}/<run>.failed")
+    for values, error in [*failures.items()][:most]:
+        typer.echo(f"  {values}: {error.splitlines()[0]}")
+    if failures:
+        more = f"and {len(failures) - most} more; " if len(failures) > most else ""
+        typer.echo(f"  {more}all errors are in {points.folder.runs}/*.failed; --retry-failed tries again")
 
 
 @app.command()
@@ -200,6 +226,7 @@ def plot(
     dataset = open_sweep(folder, grid)
     for text in at or []:
         dataset = select(dataset, text)
-    picture = out or folder / ("fields.png" if fields else f"{measure}.png")
+    drawn = " ".join(["fields" if fields else measure, *filter(None, [grid]), *(at or [])])
+    picture = out or folder / f"{drawn.replace('/', '|')}.png"
     save(figures.fields(dataset) if fields else figures.measure(dataset, measure), picture)
     typer.echo(str(picture))

@@ -7,8 +7,10 @@ done by one of `executors.py`; `results.py` opens them as one labelled array.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,10 +54,12 @@ def sweep(
     Stopped or killed at any moment, the same call goes on. A run that fails is kept with its error, and
     tried again if `retry_failed`. A grid that is very large asks for `yes`. `progress` shows how it stands.
     """
-    made = grid(run, vary, zip)
+    made = grid(run, vary, [zip] if zip and all(isinstance(name, str) for name in zip) else zip)  # type: ignore[list-item]
     chosen = executors.local(workers) if executor is None else nullcontext(executors.adapted(executor))
     with bar(out) if progress else nullcontext(lambda status: None) as on_status:
-        run_grid(made, out, chosen, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
+        _, status = run_grid(made, out, chosen, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
+    if status.failed:
+        warnings.warn(f"{status.failed} of {status.total} runs failed; dataset.failure says why", stacklevel=2)
     return open_sweep(out)
 
 
@@ -72,30 +76,37 @@ def run_grid(
     """Have all of the grid's runs done. Nothing is begun before all that can be refused has been looked at."""
     engines.module(engine)
     if made.size > MANY_RUNS and not yes:
-        raise _too_large(made, made.size * made.at(*(0 for _ in made.shape)).steps)
+        ends = made.at(*(0 for _ in made.shape)), made.at(*(size - 1 for size in made.shape))
+        raise _too_large(made, made.size * sum(run.steps for run in ends) // 2)
     runs = [*made]
     if (steps := sum(run.steps for run in runs)) > MANY_STEPS and not yes:
         raise _too_large(made, steps)
-    folder = Folder(out)
+    folder, prepared = Folder(out), False
     try:
         with executor as opened:
             folder.prepare()
+            prepared = True
             points = folder.write_grid(made, runs)
             if retry_failed:
                 folder.forget_failures(points)
             different = [*{run.identity: run for run in runs}.values()]
-            return points, do_all(points, different, opened, engine, on_status)
+            try:
+                return points, do_all(points, different, opened, engine, on_status)
+            finally:
+                folder.forget_runs(points.name)
     finally:
-        folder.tidy()
+        if prepared:
+            folder.tidy()
 
 
 def _too_large(made: Grid, steps: int) -> InputError:
-    run = made.at(*(0 for _ in made.shape))
+    run = made.at(*(size - 1 for size in made.shape))
     n, m, cores = run.network.n, run.network.m, executors.cores()
-    hours = steps * seconds_a_step(run) / cores / 3600
+    tested = made.size * len(run.stops()) * sum(probe.samples * probe.hold for probe in run.probes)
+    needed = timedelta(seconds=round((steps + tested) * seconds_a_step(run) / cores))
     gigabytes = made.size * len(run.stops()) * (n * m + n * n) * np.dtype(run.dtype).itemsize / 1e9
     return InputError(
-        f"the grid has {made.size:,} runs, of {steps:,} Euler steps in all: about {hours:,.1f} hours on {cores} cores "
+        f"the grid has {made.size:,} runs, of {steps:,} Euler steps in all: about {needed} on {cores} cores "
         f"and {gigabytes:,.1f} GB on the disk; if it is meant, say --yes (in Python yes=True)"
     )
 
@@ -106,8 +117,8 @@ def seconds_a_step(run: Run) -> float:
     state = engines.prepare(run.network, run.network.init(np.random.default_rng(0), run.dtype))
     X = phase.stimulus.sample(np.random.default_rng(1), 64)
     engines.advance_in_place(run.network, state, X[:1], 1, "cpu", ())  # it may have to be compiled
-    start, shown = time.perf_counter(), 0
+    start, shown, hold = time.perf_counter(), 0, min(phase.hold, 1000)
     while time.perf_counter() - start < 0.3:
-        engines.advance_in_place(run.network, state, X[shown % 64 : shown % 64 + 1], phase.hold, "cpu", ())
+        engines.advance_in_place(run.network, state, X[shown % 64 : shown % 64 + 1], hold, "cpu", ())
         shown += 1
-    return (time.perf_counter() - start) / (shown * phase.hold)
+    return (time.perf_counter() - start) / (shown * hold)

@@ -6,16 +6,19 @@ of a sweep, and gives something with `submit(function, argument)`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -114,26 +117,35 @@ def dask(address: str) -> Iterator[OnDask]:
     """The workers of a Dask scheduler, like tcp://host:8786."""
     try:
         from distributed import Client
-        from distributed.comm.addressing import parse_address
-        from distributed.comm.registry import get_backend
     except ImportError:
         raise InputError('dask needs the package distributed: pip install "asynchebb[dask]"') from None
     try:
-        get_backend(parse_address(address)[0])  # a client of no known protocol would not even close
+        asyncio.run(asyncio.wait_for(_greet(address), ANSWER))  # a client that finds none would not even close
         client = Client(address, timeout=ANSWER, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except (Exception, MemoryError) as error:  # whatever the one who answers there has sent
         raise InputError(
             f"dask is {address!r}; it must be the address of a scheduler, like tcp://host:8786, but none answers there "
             f"within {ANSWER} s ({type(error).__name__})"
         ) from None
-    log = logging.getLogger("distributed.client")
-    level = log.level
-    log.setLevel(logging.CRITICAL)  # what matters of it, `Stopped` says in a sentence
+    if not client.scheduler_info()["workers"]:
+        print(f"asynchebb: {address} has no workers yet, and waits for some", file=sys.stderr, flush=True)
+    logging.disable(logging.ERROR)  # what matters of Dask's many words, `Stopped` says in a sentence
     try:
         with client:
             yield OnDask(client)
     finally:
-        log.setLevel(level)
+        logging.disable(logging.NOTSET)
+
+
+async def _greet(address: str) -> None:
+    """Ask the scheduler who it is."""
+    from distributed import rpc
+
+    if not re.fullmatch(r"\w+://.+:\d+", address):
+        raise ValueError("no address")
+    async with rpc(address, timeout=ANSWER) as scheduler:
+        if (await scheduler.identity())["type"] != "Scheduler":
+            raise ValueError("no scheduler")
 
 
 def adapted(executor: Any) -> Any:
@@ -205,30 +217,37 @@ class OnSlurm:
     def __init__(self, executor: Any, jobs: int) -> None:
         self._executor, self.jobs = executor, jobs
         self.batch = executor.batch
+        self._queue, self._asked = set[str](), -60.0
 
     def submit(self, function: Any, argument: Any) -> SlurmTask:
-        return SlurmTask(self._executor.submit(function, argument))
+        return SlurmTask(self._executor.submit(function, argument), self)
+
+    def queue(self) -> tuple[set[str], float]:
+        """The jobs in Slurm's queue, and when it was asked for them: once in a few seconds, for all."""
+        if time.monotonic() - self._asked > 5 and shutil.which("squeue"):
+            command = ["squeue", "-h", "-r", "-o", "%i", "-u", str(os.getuid())]
+            with suppress(subprocess.TimeoutExpired):
+                answer = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER)
+                if answer.returncode == 0:
+                    self._queue, self._asked = set(answer.stdout.split()), time.monotonic()
+        return self._queue, self._asked
 
 
 class SlurmTask:
     """A job that has also ended if the queue no longer has it. (submitit asks Slurm's accounts, which not all keep.)"""
 
-    def __init__(self, job: Any) -> None:
-        self._job, self._asked, self._missed = job, time.monotonic(), 0
+    def __init__(self, job: Any, slurm: OnSlurm) -> None:
+        self._job, self._slurm = job, slurm
+        self._asked = self._seen = time.monotonic()
 
     def done(self) -> bool:
         if self._job.done():
             return True
-        if time.monotonic() - self._asked > 2:
-            self._asked = time.monotonic()
-            self._missed = 0 if self._is_queued() else self._missed + 1
-        return self._missed > 2  # a result may take a while to be seen from here
-
-    def _is_queued(self) -> bool:
-        if shutil.which("squeue") is None:
-            return True
-        answer = subprocess.run(["squeue", "-h", "-j", self._job.job_id], capture_output=True, text=True)
-        return bool(answer.stdout.strip()) or ("Invalid job id" not in answer.stderr and answer.returncode != 0)
+        queue, asked = self._slurm.queue()
+        if asked > self._asked:
+            self._asked = asked
+            self._seen = asked if self._job.job_id in queue else self._seen
+        return self._asked - self._seen > 10  # a result may take a while to be seen from here
 
     def result(self) -> Any:
         if not self._job.done():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,8 @@ def measure(dataset: xarray.Dataset, name: str) -> Figure:
 
     Mean over seeds, with the standard deviation; of several probes, the last.
     """
+    if "error" not in dataset:
+        raise InputError("no run of the sweep is done yet; there is nothing to draw")
     one_of("measure", name, [one for one in SUMMARY if one in dataset])
     parameters, constant = _parameters(dataset, most=3)
     array = dataset[name].isel(probe=-1, missing_dims="ignore")
@@ -41,7 +44,9 @@ def measure(dataset: xarray.Dataset, name: str) -> Figure:
         sd = sd if sd is None else sd.transpose(*parameters)
         figure = _heat_maps(dataset, parameters, mean, sd, label)
     over = [f"mean ± sd over {seeds} seeds"] if seeds > 1 else []
-    figure.suptitle(" · ".join([label, *over, *constant]), fontsize=9)
+    missing = int(array.isnull().sum())
+    gaps = [f"without {missing} of {array.size} runs, which have none"] if missing else []
+    _set_title(figure, [label, *over, *constant, *gaps])
     return figure
 
 
@@ -61,11 +66,14 @@ def fields(dataset: xarray.Dataset) -> Figure:
         axes.set(xticks=[], yticks=[])
         _fields_of(axes, dataset, str(runs.values[column, row] if len(parameters) == 2 else runs.values[column]))
         if row == down - 1:
-            axes.set_title(f"{parameters[0]} = {ticks[0][column]}" if column == 0 else ticks[0][column])
+            name = f"{_label(dataset, parameters[0])} = " if column == 0 else ""
+            axes.set_title(textwrap.fill(name + ticks[0][column], 22), fontsize=7)
         if column == 0 and len(parameters) == 2:
-            label = f"{parameters[1]} = {ticks[1][row]}"
-            axes.text(-0.05, 0.5, label, rotation=90, transform=axes.transAxes, va="center", ha="right")
-    figure.suptitle(" · ".join(["receptive fields, most active first", *constant]), fontsize=9)
+            label = textwrap.fill(f"{_label(dataset, parameters[1])} = {ticks[1][row]}", 22)
+            axes.text(-0.05, 0.5, label, rotation=90, transform=axes.transAxes, va="center", ha="right", fontsize=7)
+    seed = [f"seed = {dataset.seed.values[0]}"] if "seed" in dataset.run.dims and "seed" not in parameters else []
+    seed = [] if seed and seed[0] in constant else seed
+    _set_title(figure, ["receptive fields, most active first", *constant, *seed])
     return figure
 
 
@@ -82,8 +90,9 @@ def _fields_of(axes: Axes, dataset: xarray.Dataset, identity: str) -> None:
 def _parameters(dataset: xarray.Dataset, most: int) -> tuple[list[str], list[str]]:
     """The axes that there is more than one value of, the seeds left out; and what all points have: ["hold = 500"]."""
     dims = [str(dim) for dim in dataset.run.dims]
-    parameters = [dim for dim in dims if dim != "seed" and dataset.sizes[dim] > 1]
-    constant = [f"{dim} = {_ticks(dataset, dim)[0]}" for dim in dims if dim != "seed" and dataset.sizes[dim] == 1]
+    seeds = [dim for dim in dims if dim == "seed" and len(_tied(dataset, dim)) == 1]  # nothing else goes with them
+    parameters = [dim for dim in dims if dim not in seeds and dataset.sizes[dim] > 1]
+    constant = [f"{_label(dataset, dim)} = {_ticks(dataset, dim)[0]}" for dim in dims if dataset.sizes[dim] == 1]
     if len(parameters) > most:
         raise InputError(
             f"the sweep has {len(parameters)} parameters ({', '.join(parameters)}); choose values so that {most} of "
@@ -92,9 +101,18 @@ def _parameters(dataset: xarray.Dataset, most: int) -> tuple[list[str], list[str
     return parameters or ["seed" if "seed" in dims else dims[0]], constant
 
 
+def _tied(dataset: xarray.Dataset, dim: str) -> list[xarray.DataArray]:
+    """An axis and those that are tied to it."""
+    return [coordinate for coordinate in dataset.coords.values() if coordinate.dims == (dim,)]
+
+
+def _label(dataset: xarray.Dataset, dim: str) -> str:
+    return " / ".join(str(along.name) for along in _tied(dataset, dim))
+
+
 def _ticks(dataset: xarray.Dataset, dim: str) -> list[str]:
     """The values along an axis, and of those that are tied to it."""
-    tied = [coordinate for coordinate in dataset.coords.values() if coordinate.dims == (dim,)]
+    tied = _tied(dataset, dim)
     texts = [
         [f"{value:g}" if isinstance(value, float | int) else str(value) for value in along.values.tolist()]
         for along in tied
@@ -103,17 +121,18 @@ def _ticks(dataset: xarray.Dataset, dim: str) -> list[str]:
 
 
 def _is_number(dataset: xarray.Dataset, dim: str) -> bool:
-    tied = [coordinate for coordinate in dataset.coords.values() if coordinate.dims == (dim,)]
-    return len(tied) == 1 and dataset[dim].dtype.kind in "if"
+    return len(_tied(dataset, dim)) == 1 and dataset[dim].dtype.kind in "if"
 
 
 def _curve(axes: Axes, dataset: xarray.Dataset, dim: str, mean: xarray.DataArray, sd: xarray.DataArray | None) -> None:
     along: Any = dataset[dim].values if _is_number(dataset, dim) else np.arange(dataset.sizes[dim])
     values, spread = np.atleast_1d(mean.values), None if sd is None else np.atleast_1d(sd.values)
-    axes.errorbar(along, values, spread, marker="o", markersize=3, capsize=2, color="tab:blue")
-    axes.set_xlabel(dim)
-    if not _is_number(dataset, dim):
-        axes.set_xticks(along, _ticks(dataset, dim), rotation=20, ha="right")
+    line = "-" if _is_number(dataset, dim) and dim != "seed" else ""  # nothing lies between two rules
+    axes.errorbar(along, values, spread, linestyle=line, marker="o", markersize=3, capsize=2, color="tab:blue")
+    axes.set_xlabel(_label(dataset, dim))
+    axes.margins(x=0.08)
+    if not line:
+        axes.set_xticks(along, _ticks(dataset, dim), rotation=20, ha="right", rotation_mode="anchor")
     elif along.min() > 0 and along.max() / along.min() >= 30:
         axes.set_xscale("log")
 
@@ -123,11 +142,12 @@ def _heat_maps(
 ) -> Figure:
     """The first parameter across, the second one down, a panel for each value of the third."""
     first, second, *third = parameters
-    titles = [f"{third[0]} = {tick}" for tick in _ticks(dataset, third[0])] if third else [""]
+    titles = [f"{_label(dataset, third[0])} = {tick}" for tick in _ticks(dataset, third[0])] if third else [""]
     across, down = dataset.sizes[first], dataset.sizes[second]
     columns = min(len(titles), 4)
     rows = -(-len(titles) // columns)
-    width, height = max(2.2, 0.52 * across), max(1.8, 0.42 * down)
+    longest = max(len(text) for dim in (first, second) for text in _ticks(dataset, dim))
+    width, height = max(2.2, 0.52 * across), max(1.8, 0.42 * down) + 0.03 * longest
     figure = Figure(figsize=(columns * width + 1.3, rows * (height + 0.5) + 0.3), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     values = mean.values.reshape(across, down, len(titles))
@@ -141,18 +161,30 @@ def _heat_maps(
             values[:, :, number].T, cmap="viridis", vmin=low, vmax=high, aspect="auto", origin="lower"
         )
         axes.set_title(title)
-        axes.set_xticks(range(across), _ticks(dataset, first), rotation=45, ha="right")
+        _set_ticks(axes, _ticks(dataset, first))
         axes.set_yticks(range(down), _ticks(dataset, second))
         if number % columns == 0:
-            axes.set_ylabel(second)
+            axes.set_ylabel(_label(dataset, second))
         if number >= len(titles) - columns:
-            axes.set_xlabel(first)
+            axes.set_xlabel(_label(dataset, first))
         for i, j in np.ndindex(across, down):
             value = values[i, j, number]
             text = "" if not np.isfinite(value) else f"{value:.2g}" if abs(value) < 100 else f"{value:.0f}"
             if text and spreads is not None:
-                text += f"\n±{spreads[i, j, number]:.1g}"
+                text += f"\n±{spreads[i, j, number]:.2g}"
             colour = "black" if value > (low + high) / 2 else "white"
             axes.text(i, j, text, ha="center", va="center", fontsize=6, color=colour)
-    figure.colorbar(picture, ax=panels, label=label)
+    figure.colorbar(picture, ax=panels, label=textwrap.fill(label, 22))
     return figure
+
+
+def _set_title(figure: Figure, parts: list[str]) -> None:
+    figure.suptitle(textwrap.fill(" · ".join(parts), int(14 * figure.get_figwidth())), fontsize=9)
+
+
+def _set_ticks(axes: Axes, texts: list[str]) -> None:
+    """Slanted where they are too long to stand side by side."""
+    if max(map(len, texts)) > 4:
+        axes.set_xticks(range(len(texts)), texts, rotation=30, ha="right", rotation_mode="anchor")
+    else:
+        axes.set_xticks(range(len(texts)), texts)

@@ -1,7 +1,7 @@
 """A sweep's folder, which any number of processes on any number of machines may read and write at once.
 
     grids/ID.json    what a sweep is made of: its axes, and the identity of the run at each point
-    grids/ID.runs    the runs themselves, for the workers, until all are done
+    grids/ID.HOST.PROCESS.runs    the runs themselves, for the workers of this process, until they are done
     runs/ID.nc       a run, as `record` keeps it; written whole or not at all
     runs/ID.json     its measures: it is done
     runs/ID.failed   its error: it failed
@@ -14,9 +14,11 @@ which not every network file system has: should two processes run the same, both
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
-import shutil
+import pickle
+import re
 import socket
 import sys
 import tempfile
@@ -34,7 +36,8 @@ from asynchebb.simulate import Phase, Probe, Run
 from asynchebb.sweeps.grid import Grid
 
 FORMAT = "asynchebb sweep"
-OURS = ("grids", "runs", "unfinished", "slurm")
+OURS = ("grids", "runs", "unfinished")
+ENOUGH = 5  # runs, to tell from them how long the others take
 BEAT, SILENCE = 5.0, 60.0  # seconds between two touches of a claim, and after which it is taken for abandoned
 
 
@@ -49,16 +52,18 @@ class Folder:
         return self.runs / f"{identity}.{kind}"
 
     def has_ended(self, identity: str) -> bool:
-        return self.file(identity, "json").exists() or self.file(identity, "failed").exists()
+        done = self.file(identity, "json").exists() and self.file(identity, "nc").exists()
+        return done or self.file(identity, "failed").exists()
 
     def prepare(self) -> None:
         """Make it, unless there is something else in it."""
         try:
             if self.path.exists() and not self.holds_sweeps():
-                others = [entry.name for entry in os.scandir(self.path) if entry.name not in OURS]
-                if others:
+                others = (entry for entry in self.path.iterdir() if entry.name not in OURS)
+                within = (entry for name in OURS for entry in (self.path / name).glob("*") if not _is_ours(entry))
+                if other := next(itertools.chain(others, within), None):
                     raise InputError(
-                        f"out is {str(self.path)!r}, which holds other files ({', '.join(sorted(others)[:3])}); "
+                        f"out is {str(self.path)!r}, which holds other files ({other.relative_to(self.path)}); "
                         "it must be a new or empty folder, or one with a sweep in it"
                     )
             for folder in (self.grids, self.runs):
@@ -95,16 +100,19 @@ class Folder:
         """So that they are tried again. What a run that diverged has left is the failure itself."""
         for identity in points.identities:
             if self.file(identity, "failed").exists():
-                self.file(identity, "nc").unlink(missing_ok=True)
+                if not self.file(identity, "json").exists():
+                    self.file(identity, "nc").unlink(missing_ok=True)
                 self.file(identity, "failed").unlink(missing_ok=True)
 
     def tidy(self) -> None:
         """Remove what processes that were killed have left, if none is at work."""
         claims = [*self.runs.glob("*.claim")]
         if all(map(abandoned, claims)):
-            for claim in claims:
-                claim.unlink(missing_ok=True)
-            shutil.rmtree(self.unfinished, ignore_errors=True)
+            abandoned_runs = [file for file in self.grids.glob("*.runs") if _is_left_over(file)]
+            for left in (*claims, *abandoned_runs, *filter(_is_ours, self.unfinished.glob("*"))):
+                left.unlink(missing_ok=True)
+            with suppress(OSError):  # there is none, or another process writes there just now
+                self.unfinished.rmdir()
 
     def write_grid(self, grid: Grid, runs: list[Run]) -> Points:
         """Put down what the sweep is made of. It has the date of the sweep's last start, and the newest comes first."""
@@ -124,7 +132,7 @@ class Folder:
         self.write(self.grids / f"{name}.json", content)
         return Points(self, name, content)
 
-    def write_runs(self, name: str, runs: Sequence[Run]) -> None:
+    def write_runs(self, name: str, runs: Sequence[Run]) -> Path:
         """Put the runs down for the workers, with the classes of the user's own in them: where the workers are, there
         may be no file that these stand in."""
         import cloudpickle
@@ -134,18 +142,19 @@ class Folder:
         for module in mine:
             cloudpickle.register_pickle_by_value(module)
         try:
-            self._write(self.grids / f"{name}.runs", cloudpickle.dumps([*runs]))
+            self._write(self._runs_file(name), cloudpickle.dumps([*runs]))
+        except (TypeError, AttributeError, pickle.PicklingError) as error:
+            raise InputError(f"the runs cannot be sent to workers ({error})") from error
         finally:
             for module in mine:
                 cloudpickle.unregister_pickle_by_value(module)
-
-    def read_runs(self, name: str) -> list[Run]:
-        import cloudpickle
-
-        return cloudpickle.loads((self.grids / f"{name}.runs").read_bytes())
+        return self._runs_file(name)
 
     def forget_runs(self, name: str) -> None:
-        (self.grids / f"{name}.runs").unlink(missing_ok=True)
+        self._runs_file(name).unlink(missing_ok=True)
+
+    def _runs_file(self, name: str) -> Path:
+        return self.grids / f"{name}.{socket.gethostname()}.{os.getpid()}.runs"
 
     def grid_names(self) -> list[str]:
         """The sweeps in this folder, the one started last at the end."""
@@ -161,6 +170,19 @@ class Folder:
             raise InputError(f"grid is {name!r}; the sweeps in {str(self.path)!r} are {', '.join(names)}")
         name = name or names[-1]
         return Points(self, name, _read(self.grids / f"{name}.json"))
+
+
+def _is_ours(file: Path) -> bool:
+    """Is it called as a sweep calls its files?"""
+    return (
+        re.fullmatch(r"[0-9a-f]{12,20}\.(json|failed|claim|nc|parts|runs|.*\.runs)(\..+\.\d+)?", file.name) is not None
+    )
+
+
+def _is_left_over(runs: Path) -> bool:
+    """Is the process that has put these runs down dead?"""
+    found = re.fullmatch(r"[0-9a-f]{12}\.(.+)\.(\d+)\.runs", runs.name)
+    return found is not None and found[1] == socket.gethostname() and not _alive(int(found[2]))
 
 
 def _modules(runs: Sequence[Run]) -> list[ModuleType]:
@@ -213,15 +235,31 @@ class Points:
         return dict(zip(self.identities, self.content["steps"], strict=True))
 
     def failures(self) -> dict[str, str]:
-        """What the runs that failed have failed with."""
-        files = {identity: self.folder.file(identity, "failed") for identity in self.steps}
-        failed = [one for one, file in files.items() if file.exists() and not self.folder.file(one, "json").exists()]
-        return {identity: _read(files[identity])["error"] for identity in failed}
+        """What the runs that failed have failed with, by their values on the axes."""
+        failures = {}
+        for identity, values in zip(self.identities, self._values(), strict=True):
+            file = self.folder.file(identity, "failed")
+            if file.exists() and not self.folder.file(identity, "json").exists():
+                failures[values] = _read(file)["error"]
+        return failures
+
+    def _values(self) -> list[str]:
+        """Each point: "schedule.r_b=0.5, seed=2"."""
+        groups = [
+            [", ".join(f"{axis['name']}={axis['values'][k]}" for axis in group) for k in range(len(group[0]["values"]))]
+            for group in self.content["axes"]
+        ]
+        return [", ".join(values) for values in itertools.product(*groups)]
+
+    @property
+    def started(self) -> float:
+        """When the sweep was started the last time."""
+        return (self.folder.grids / f"{self.name}.json").stat().st_mtime
 
     def status(self) -> Status:
         """As a look at the names in the folder tells."""
         kinds: dict[str, dict[str, os.DirEntry]] = {"json": {}, "failed": {}, "claim": {}}
-        for entry in os.scandir(self.folder.runs):
+        for entry in os.scandir(self.folder.runs) if self.folder.runs.exists() else ():
             identity, _, kind = entry.name.partition(".")
             if kind in kinds and identity in self.steps:
                 kinds[kind][identity] = entry
@@ -234,10 +272,9 @@ class Points:
 
     def _time(self, done: dict[str, os.DirEntry], left: int) -> float | None:
         """How long the steps that are left take, at the pace of the last hundred runs since the sweep was started."""
-        started = (self.folder.grids / f"{self.name}.json").stat().st_mtime
         recent = sorted((entry.stat().st_mtime, one) for one, entry in done.items())[-100:]
-        recent = [(when, one) for when, one in recent if when > started]
-        if len(recent) < 2 or recent[-1][0] == recent[0][0]:
+        recent = [(when, one) for when, one in recent if when > self.started]
+        if len(recent) < ENOUGH:
             return None
         return left * (recent[-1][0] - recent[0][0]) / sum(self.steps[one] for _, one in recent[1:])
 
@@ -267,9 +304,9 @@ def claimed(folder: Folder, identity: str) -> Iterator[Claim | None]:
             yield None
             return
         descriptor = os.open(file, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o666)
-    with os.fdopen(descriptor, "w") as out:
-        json.dump({"host": socket.gethostname(), "process": os.getpid()}, out)
     try:
+        with os.fdopen(descriptor, "w") as out:
+            json.dump({"host": socket.gethostname(), "process": os.getpid()}, out)
         yield Claim(file)
     finally:
         file.unlink(missing_ok=True)
@@ -283,7 +320,7 @@ def abandoned(claim: Path) -> bool:
     except FileNotFoundError:
         return False  # it was taken back this moment
     made_by = _read(claim)
-    return made_by.get("host") == socket.gethostname() and not _alive(made_by["process"])
+    return made_by.get("host") == socket.gethostname() and not _alive(made_by.get("process", 0))
 
 
 def _alive(process: int) -> bool:

@@ -7,10 +7,11 @@ Those of a phase hold for all phases; `phases.1.hold` names one phase's.
 from __future__ import annotations
 
 import ast
+import difflib
 import inspect
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -19,11 +20,12 @@ import numpy as np
 from asynchebb import equations, values
 from asynchebb.checks import InputError, one_of
 from asynchebb.network import MODELS, Network
-from asynchebb.simulate import Phase, Run, describe
+from asynchebb.simulate import Phase, Run, check_stimulus
 
 OF_NETWORK = tuple(field.name for field in fields(Network) if field.name != "m")  # m is what the stimulus has
 OF_PHASES = tuple(field.name for field in fields(Phase))
 OF_RUN = ("seed", "dtype")
+MANY_VALUES = 100_000  # of one axis
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,11 @@ class Axis:
     def __post_init__(self) -> None:
         if not self.values:
             raise InputError(f"vary gives {self.name} no value; it must give at least one")
-        seen: set[str] = set()
-        for value in self.values:
-            if describe(value) in seen:
+        seen: set[Any] = set()
+        for value, label in zip(self.values, self.labels, strict=True):
+            if label in seen:
                 raise InputError(f"vary gives {self.name} the value {value!r} twice; each must be another")
-            seen.add(describe(value))
+            seen.add(label)
 
     @property
     def labels(self) -> list:
@@ -78,7 +80,7 @@ def grid(run: Run, vary: Mapping[str, Iterable], tie: Sequence[Sequence[str]] = 
         raise InputError(f"run is {run!r}; it must be a Run")
     if not vary:
         raise InputError(f"vary is empty; it must name at least one field to vary, of {_fields(run)}")
-    axes = {name: Axis(name, tuple(_plain(value) for value in along)) for name, along in vary.items()}
+    axes = {name: _axis(run, name, along) for name, along in vary.items()}
     tied = [name for names in tie for name in names]
     for name in tied:
         one_of("a name in zip", name, axes)
@@ -97,6 +99,22 @@ def grid(run: Run, vary: Mapping[str, Iterable], tie: Sequence[Sequence[str]] = 
     return Grid(run, tuple(groups))
 
 
+def _axis(run: Run, name: str, along: Any) -> Axis:
+    if isinstance(along, str) or not isinstance(along, Iterable):
+        raise InputError(f"vary gives {name} {along!r}; it must give it a list of values")
+    if isinstance(along, Sized):
+        _check_number(name, len(along))
+    values = [value.item() if isinstance(value, np.generic) else value for value in along]
+    if _holds_whole_numbers(run, name):  # 100.0, out of a range of numbers
+        values = [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
+    return Axis(name, tuple(values))
+
+
+def _check_number(name: str, count: int) -> None:
+    if count > MANY_VALUES:
+        raise InputError(f"vary gives {name} {count:,} values; it must give it at most {MANY_VALUES:,}")
+
+
 def varied(run: Run, changes: Mapping[str, Any]) -> Run:
     """The run with these fields changed. It is tested with what it is shown, unless it has probes of its own."""
     probes = run.probes if run.has_own_probes else ()
@@ -110,6 +128,8 @@ def varied(run: Run, changes: Mapping[str, Any]) -> Run:
             continue
         head, *path = _path(run, name)
         parts[head] = _changed(parts[head], path, changes[name], run, name)
+    for phase in parts["phases"]:
+        check_stimulus(phase.stimulus)
     parts["network"] = replace(parts["network"], m=parts["phases"][0].stimulus.m)
     return replace(run, **parts)
 
@@ -139,19 +159,27 @@ def _changed(value: Any, path: list[str], new: Any, run: Run, name: str) -> Any:
         )
     cls = type(value)
     if head not in equations.field_names(cls):
-        raise _unknown(run, name)
+        raise _unknown(run, name, f"; {cls.__name__} has no {head}")
     inner = _changed(getattr(value, head), rest, new, run, name)
-    if not rest and _is_whole(cls, head) and isinstance(inner, float) and inner.is_integer():
-        inner = int(inner)  # 100.0, out of a range of numbers
-    return cls(**{**equations.constants(value), head: inner})
+    try:
+        return cls(**{**equations.constants(value), head: inner})
+    except InputError:
+        raise
+    except Exception as error:  # of a class of the user's own
+        raise InputError(f"vary gives {name} the value {new!r}, which {cls.__name__} refuses ({error})") from error
 
 
 def _is_whole(cls: type, field: str) -> bool:
     return inspect.get_annotations(cls).get(field) in (int, "int")
 
 
-def _unknown(run: Run, name: str) -> InputError:
-    return InputError(f"vary names {name!r}, which is no field of this run; its fields are {_fields(run)}")
+def _unknown(run: Run, name: str, reason: str = "") -> InputError:
+    known = _fields(run).split(", ")
+    meant = [field for field in known if field.endswith(f".{name}")] or difflib.get_close_matches(name, known, 1)
+    hint = f" (did you mean {meant[0]}?)" if meant and not reason else ""
+    return InputError(
+        f"vary names {name!r}, which is no field of this run{reason}{hint}; its fields are {', '.join(known)}"
+    )
 
 
 def _fields(run: Run) -> str:
@@ -161,11 +189,6 @@ def _fields(run: Run) -> str:
         owner: Any = run.network if name in OF_NETWORK else run.phases[0] if name in OF_PHASES else run
         names += [f"{name}.{field}" for field in equations.field_names(type(getattr(owner, name)))]
     return ", ".join(names)
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's own."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 # Axes written as text: schedule.r_b=0.5,1,2   rule.eta=log(1e-4, 1e-1, 4)   rule=Hebbian(),my_rules.py:Mine(eta=0.1)
@@ -193,11 +216,15 @@ def values_from_text(run: Run, name: str, text: str) -> list:
         return [value_from_text(name, piece) for piece in pieces(text)]
     try:
         bounds = ast.literal_eval(f"({arguments.rstrip()[:-1]},)")
-        along = RANGES[function.strip()](*bounds)
+        _check_number(name, bounds[-1] if function.strip() != "range" else len(range(*bounds)))
+        with np.errstate(all="ignore"):
+            along = RANGES[function.strip()](*bounds)
         if not all(map(math.isfinite, along)):
             raise ValueError("a logarithmic range has no 0 in it")
-    except (ValueError, SyntaxError, TypeError) as error:
-        raise InputError(f"vary gives {name} the range {text!r} ({error}); it must be written like {FORMS}") from None
+    except InputError:
+        raise
+    except (ValueError, SyntaxError, TypeError, IndexError):
+        raise InputError(f"vary gives {name} the range {text!r}; it must be written like {FORMS}") from None
     return list(dict.fromkeys(map(round, along))) if _holds_whole_numbers(run, name) else along
 
 
@@ -233,7 +260,10 @@ def pieces(text: str) -> list[str]:
 def _holds_whole_numbers(run: Run, name: str) -> bool:
     """Is the field declared as one of whole numbers? Then a range's values are rounded."""
     value: Any = run
-    *path, last = _path(run, name) if name != "model" else ["model"]
-    for part in path:
-        value = value[0] if part == "*" else value[int(part)] if part.isdigit() else getattr(value, part, None)
+    try:
+        *path, last = _path(run, name)
+        for part in path:
+            value = value[0] if part == "*" else value[int(part)] if part.isdigit() else getattr(value, part)
+    except (InputError, AttributeError, IndexError):
+        return False  # it is said elsewhere that there is no such field
     return _is_whole(type(value), last)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from asynchebb.checks import InputError
-from asynchebb.recording import MEASURES, STATE, SUMMARY
+from asynchebb.recording import MEASURES, PER_PROBE, STATE, SUMMARY
 from asynchebb.sweeps.folder import Folder, Points
 from asynchebb.sweeps.grid import pieces
 
@@ -33,6 +33,8 @@ def open_sweep(folder: str | Path, grid: str | None = None) -> xarray.Dataset:
     """
     import xarray
 
+    from asynchebb.sweeps.lazy import at_end
+
     points = Folder(folder).points(grid)
     groups = points.content["axes"]
     dims = tuple(group[0]["name"] for group in groups)
@@ -49,20 +51,20 @@ def open_sweep(folder: str | Path, grid: str | None = None) -> xarray.Dataset:
         variables["failure"][1][at] = failure
         for name, value in measures.items():
             if name not in variables:
-                inner = (probes,) if isinstance(value, list) else ()
+                inner = (probes,) if probes > 1 and name in PER_PROBE else ()
                 attributes = {"long_name": SUMMARY.get(name, name)}
                 variables[name] = (dims + ("probe",) * len(inner), np.full(shape + inner, np.nan), attributes)
             array = variables[name][1]
             if array.ndim == len(shape):
                 array[at] = value
-            else:
-                array[at][: np.size(value)] = value
+            else:  # of fewer probes the last is the last
+                array[at][-np.size(value) :] = value
     variables["failure"] = (dims, variables["failure"][1].astype(str), variables["failure"][2])
     dataset = xarray.Dataset(
         variables, coords, {"title": f"sweep of {', '.join(coords)}", "run": points.content["run"]}
     )
     for name, (inner_dims, sizes, meaning) in LAZY.items():
-        lazy = _lazy(points, identities, name, tuple(points.content[size] for size in sizes))
+        lazy = at_end(points, identities, name, tuple(points.content[size] for size in sizes))
         dataset[name] = xarray.Variable(dims + inner_dims, lazy, {"long_name": meaning})
     dataset.encoding["source"] = str(points.folder.path)
     return dataset
@@ -74,7 +76,9 @@ def select(dataset: xarray.Dataset, text: str) -> xarray.Dataset:
     if name not in dataset.coords:
         raise InputError(f"at names {name!r}; the axes of the sweep are {', '.join(map(str, dataset.coords))}")
     values = dataset[name].values
-    chosen = []
+    chosen: list[int] = []
+    if not pieces(wanted):
+        raise InputError(f"at is {text!r}; it must be written like {name}=value,value")
     for value in pieces(wanted):
         index = [k for k, label in enumerate(values) if _same(label, value)]
         if not index:
@@ -85,7 +89,7 @@ def select(dataset: xarray.Dataset, text: str) -> xarray.Dataset:
 
 def _same(label: Any, text: str) -> bool:
     try:
-        return float(label) == float(text)
+        return bool(np.isclose(float(label), float(text), rtol=1e-5))  # as it is written in the pictures
     except ValueError:
         return str(label) == text or str(label).partition("(")[0] == text
 
@@ -100,36 +104,3 @@ def _result(points: Points, identity: str) -> tuple[dict[str, Any], str]:
         return {}, json.loads(points.folder.file(identity, "failed").read_text(encoding="utf-8"))["error"]
     except FileNotFoundError:
         return {}, ""
-
-
-def _lazy(points: Points, identities: np.ndarray, name: str, sizes: tuple[int, ...]) -> Any:
-    """An array over the grid of which each run's part is read from its file when it is looked at."""
-    import h5py
-    from xarray.backends import BackendArray
-    from xarray.core import indexing
-
-    class AtEnd(BackendArray):
-        shape = identities.shape + sizes
-        dtype = np.dtype(points.content["dtype"])
-
-        def __getitem__(self, key: Any) -> Any:
-            return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
-
-        def _read(self, key: tuple) -> np.ndarray:
-            grid_key, rest = key[: identities.ndim], key[identities.ndim :]
-            chosen = identities[grid_key]
-            if not isinstance(chosen, np.ndarray):
-                return self._one(chosen)[rest]
-            parts = [self._one(identity)[rest] for identity in chosen.ravel()]
-            return np.reshape(parts, chosen.shape + np.shape(parts[0]) if parts else chosen.shape)
-
-        def _one(self, identity: str) -> np.ndarray:
-            whole = np.full(sizes, np.nan, self.dtype)
-            if points.folder.file(identity, "json").exists():
-                with h5py.File(points.folder.file(identity, "nc")) as run:
-                    end = run[name][-1]
-                    end = end[-1] if name == "mean_activity" else end
-                    whole[tuple(map(slice, end.shape))] = end
-            return whole
-
-    return indexing.LazilyIndexedArray(AtEnd())

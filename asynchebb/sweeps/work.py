@@ -7,13 +7,14 @@ done and what is done stands there.
 
 from __future__ import annotations
 
+import sys
 import time
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
-from functools import cache, lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from asynchebb.sweeps.folder import Claim, Folder, Points, Status, abandoned, cl
 # Short runs are handed out several at a time: as many as make this many Euler steps, or a thirty-second part of all.
 STEPS_A_TASK, TASKS = 4_000_000, 32
 TRIES = 3  # of a run whose process dies each time
+PATIENCE = 20  # seconds
 
 
 # A worker
@@ -36,12 +38,11 @@ def work(task: tuple[str, str, str, list[int]]) -> str | None:
     Those that another process is at work on are left to it, and only waited for. If no run at all
     could go on, the answer says why.
     """
-    path, name, engine, indices = task
+    path, file, engine, indices = task
     folder = Folder(path)
-    try:
-        runs = _runs_of(path, name)
-    except FileNotFoundError:
-        return None  # another process has done the whole sweep meanwhile
+    if not seen(lambda: Path(file).exists()):
+        return f"a worker does not see {file}; workers must see the sweep's folder under the same path"
+    runs = _runs_of(file)
     left = deque(runs[index] for index in indices)
     with one_thread():
         while left:
@@ -59,20 +60,36 @@ def work(task: tuple[str, str, str, list[int]]) -> str | None:
 
 
 @lru_cache(maxsize=1)
-def _runs_of(path: str, name: str) -> list[Run]:
-    return Folder(path).read_runs(name)
+def _runs_of(file: str) -> list[Run]:
+    import cloudpickle
+
+    return cloudpickle.loads(Path(file).read_bytes())
+
+
+def seen(condition: Callable[[], bool]) -> bool:
+    """Is it so, or soon? A network file system may take a while to show on one machine what another has done."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.5)
+    return True
 
 
 def _do(run: Run, folder: Folder, engine: str, claim: Claim) -> str | None:
     try:
         content = measures(run, *keep(run, folder.runs, engine, lambda steps: claim.touch()))
         folder.write(folder.file(run.identity, "json"), content)
-    except Exception as error:
+        folder.file(run.identity, "failed").unlink(missing_ok=True)
+    except (Exception, SystemExit) as error:
         try:
             if disk_is_full(error):
                 raise
             told = "".join(traceback.format_exception(error))
-            content = {"run": repr(run), "error": f"{type(error).__name__}: {error}", "traceback": told}
+            said = f"{type(error).__name__}: {error}"
+            if isinstance(error, Diverged):  # all else that it says is said by the point of the grid
+                said = f"it diverged: weights or rates are no longer finite at step {error.step:,}"
+            content = {"run": repr(run), "error": said, "traceback": told}
             folder.write(folder.file(run.identity, "failed"), content)
         except Exception as error:
             reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
@@ -103,17 +120,18 @@ def one_thread() -> Iterator[None]:
     before = numba.get_num_threads()
     numba.set_num_threads(1)
     try:
-        with _threads().limit(limits=1):
+        with _threads(len(sys.modules)).limit(limits=1):
             yield
     finally:
         numba.set_num_threads(before)
 
 
-@cache
-def _threads() -> Any:
+@lru_cache(maxsize=1)
+def _threads(modules: int) -> Any:
+    """The libraries that use threads. To look for them takes milliseconds, so only if something new was imported."""
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()  # to look for the libraries that use threads takes milliseconds
+    return ThreadpoolController()
 
 
 # Handing out the work
@@ -123,14 +141,14 @@ def do_all(
     points: Points, runs: Sequence[Run], executor: Any, engine: str, on_status: Callable[[Status], object]
 ) -> Status:
     """Have all runs done that are not; how things stand then."""
-    folder, deaths, steps = points.folder, Counter[str](), STEPS_A_TASK
-    folder.write_runs(points.name, runs)
+    folder, deaths, steps, idle = points.folder, Counter[str](), STEPS_A_TASK, 0
+    file = folder.write_runs(points.name, runs)
     while missing := [run for run in runs if not folder.has_ended(run.identity)]:
         # Runs whose process has died come last. Where it takes all others along, one at a time: whose fault is it?
         these = [run for run in missing if run.identity not in deaths]
         if not these:
             these = missing[:1] if getattr(executor, "all_die_with_one", False) else missing
-        tasks = _submit(executor, points, engine, these, steps)
+        tasks = _submit(executor, points, file, engine, these, steps)
         try:
             dead, died = _wait(tasks, executor, points, on_status)
         finally:
@@ -139,26 +157,34 @@ def do_all(
         if not still:
             continue
         if died is None:
+            if seen(partial(_all_ended, folder, [*still])):
+                continue
             raise Stopped("workers must see the sweep's folder under the same path; what they did is not in it")
-        begun = [one for one in dead if one in still and folder.file(one, "claim").exists()]
-        if not begun and len(still) == len(these):
-            raise Stopped(f"the workers die before they begin ({died!r})")
-        for identity in begun:
+        # Of a process on another machine, its silence will tell that it has died.
+        fallen = [one for one in dead if one in still and abandoned(folder.file(one, "claim"))]
+        idle = 0 if fallen or len(still) < len(these) else idle + 1
+        if idle == TRIES:
+            raise Stopped(f"the workers die again and again ({died!r})")
+        for identity in fallen:
             deaths[identity] += 1
-            if abandoned(folder.file(identity, "claim")):  # else its silence will tell
-                folder.file(identity, "claim").unlink(missing_ok=True)
+            folder.file(identity, "claim").unlink(missing_ok=True)
             if deaths[identity] >= TRIES:
                 error = f"its process died {TRIES} times, at last of {died!r}"
                 folder.write(folder.file(identity, "failed"), {"run": repr(still[identity]), "error": error})
         steps = 1  # from now on each run is a task of its own
         renew(executor)
-    folder.forget_runs(points.name)
     status = points.status()
     on_status(status)
     return status
 
 
-def _submit(executor: Any, points: Points, engine: str, runs: Sequence[Run], steps: int) -> list[tuple[Any, list[Run]]]:
+def _all_ended(folder: Folder, identities: Sequence[str]) -> bool:
+    return all(map(folder.has_ended, identities))
+
+
+def _submit(
+    executor: Any, points: Points, file: Path, engine: str, runs: Sequence[Run], steps: int
+) -> list[tuple[Any, list[Run]]]:
     """Hand the runs out in portions: the tasks, and what each is to do."""
     number = {identity: index for index, identity in enumerate(dict.fromkeys(points.identities))}
     path, tasks = str(points.folder.path), []
@@ -166,7 +192,7 @@ def _submit(executor: Any, points: Points, engine: str, runs: Sequence[Run], ste
     try:
         with getattr(executor, "batch", nullcontext)():
             for portion in portions:
-                task = (path, points.name, engine, [number[run.identity] for run in portion])
+                task = (path, str(file), engine, [number[run.identity] for run in portion])
                 tasks.append((executor.submit(work, task), portion))
     except Exception as error:
         raise Stopped(f"the executor takes no work ({error!r})") from error

@@ -1,0 +1,47 @@
+"""Arrays of all runs of a sweep that are read when they are looked at. (Apart, since it needs xarray at once.)"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import h5py
+import numpy as np
+from xarray.backends import BackendArray
+from xarray.core import indexing
+
+from asynchebb.recording import MEASURES, STATE
+from asynchebb.sweeps.folder import Points
+
+
+def at_end(points: Points, identities: np.ndarray, name: str, sizes: tuple[int, ...]) -> Any:
+    """A variable of the runs at their end, over the grid; each run's part is read from its file."""
+    return indexing.LazilyIndexedArray(AtEnd(points, identities, name, sizes))
+
+
+class AtEnd(BackendArray):
+    def __init__(self, points: Points, identities: np.ndarray, name: str, sizes: tuple[int, ...]) -> None:
+        self.folder, self.identities, self.name, self.sizes = points.folder, identities, name, sizes
+        self.shape = identities.shape + sizes
+        self.dtype = np.dtype(points.content["dtype"] if name in STATE else MEASURES[name][1])
+
+    def __getitem__(self, key: Any) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
+
+    def _read(self, key: tuple) -> np.ndarray:
+        grid_key, rest = key[: self.identities.ndim], key[self.identities.ndim :]
+        chosen = np.asarray(self.identities[grid_key], object)
+        inner = np.broadcast_to(np.bool(), self.sizes)[rest].shape
+        parts = np.empty((chosen.size, *inner), self.dtype)
+        for number, identity in enumerate(chosen.ravel()):
+            parts[number] = self._one(identity)[rest]
+        return parts.reshape(chosen.shape + inner)
+
+    def _one(self, identity: str) -> np.ndarray:
+        """Of one run; a smaller network's is filled up."""
+        whole = np.full(self.sizes, np.nan, self.dtype)
+        if self.folder.file(identity, "json").exists():
+            with h5py.File(self.folder.file(identity, "nc")) as run:
+                end = run[self.name][-1]
+                end = end[-1] if self.name not in STATE else end
+                whole[tuple(map(slice, end.shape))] = end
+        return whole
