@@ -428,6 +428,7 @@ def small(*more):
             "dask is 'nonsense://x'; it must be the address",
         ),
         (["--vary", "seed=0", "--dask", "tcp://127.0.0.1:1", "--slurm", "time=1"], "dask and slurm are both given"),
+        (["--vary", "seed=0", "--dask", "tcp://127.0.0.1:1", "--workers", 3], "workers is given, but a Dask cluster"),
         (["--vary", "seed=0", "--engine", "gpux"], "engine is 'gpux'"),
         (["--vary", "seed=range(20000)"], "the grid has 20,000 runs, of 4,000,000 Euler steps in all: about"),
         (["--vary", "seed=0", "--vary", "samples=100000000000"], "if it is meant, say --yes"),

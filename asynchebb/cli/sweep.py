@@ -165,6 +165,8 @@ def _executor(workers: int | None, dask: str | None, slurm: str | None, out: Pat
 
     if dask is not None and slurm is not None:
         raise InputError("dask and slurm are both given; it must be one of them")
+    if dask is not None and workers is not None:
+        raise InputError("workers is given, but a Dask cluster has its own; it must be left out with dask")
     if dask is not None:
         return executors.dask(dask)
     if slurm is not None:
