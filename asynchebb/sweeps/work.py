@@ -238,7 +238,8 @@ def _wait(
         if time.monotonic() - shown > 0.5:
             check(executor)
             on_status(status := points.status())
-            if status.done + status.failed == status.total:  # others may have done it
+            # Others may have done it. (The folder is looked through only if its names say so.)
+            if status.done + status.failed == status.total and _all_ended(points.folder, points.identities):
                 break
             shown = time.monotonic()
         time.sleep(0.02)
