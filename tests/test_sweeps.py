@@ -57,10 +57,12 @@ def start_longer(out):
 
 def workers(out):
     """The processes that are at work on a run just now."""
-    while True:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
         claims = [folder._read(claim) for claim in Path(out).glob("runs/*.claim")]
         if found := {claim["process"] for claim in claims if claim}:
             return found
+    raise AssertionError("nobody is at work")
 
 
 def test_the_command_runs_a_grid_and_python_opens_it(tmp_path):
