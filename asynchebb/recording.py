@@ -10,9 +10,7 @@ import errno
 import itertools
 import os
 import shutil
-import socket
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -26,6 +24,7 @@ import numpy as np
 
 from asynchebb import engines, metrics, values
 from asynchebb.checks import InputError
+from asynchebb.files import atomic, make_writable
 from asynchebb.network import Network, State
 from asynchebb.simulate import Diverged, Run, Snapshot, live
 
@@ -129,7 +128,7 @@ def keep(
     folder, whole = _parts_folder(file), None
     try:
         if not file.exists():
-            _make_writable(folder)
+            make_writable("path", folder.parent, folder)
             parts, diverged = _run(run, engine, folder, on_progress)
             whole = _assemble(run, engine, file, parts, diverged)
     except FileNotFoundError:
@@ -260,17 +259,6 @@ def _finished(run: Run, file: Path) -> xarray.Dataset:
     return dataset
 
 
-def _make_writable(parts: Path) -> None:
-    try:
-        parts.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=parts):
-            pass
-    except OSError as error:
-        raise InputError(
-            f"path is {str(parts.parent)!r}; it must be a folder that can be written ({error.strerror})"
-        ) from None
-
-
 def _parts_folder(file: Path) -> Path:
     return file.with_suffix(".parts")
 
@@ -302,7 +290,7 @@ def _to_keep(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _write_part(path: Path, part: Part) -> Path:
-    with _arrays(part) as arrays, _atomic(path, path.parent) as temporary, open(temporary, "wb") as file:
+    with _arrays(part) as arrays, atomic(path, path.parent) as temporary, open(temporary, "wb") as file:
         np.savez(file, **arrays)
     return path
 
@@ -314,19 +302,6 @@ def _arrays(part: Part) -> Iterator[Mapping[str, Any]]:
     else:
         with np.load(part) as arrays:
             yield arrays
-
-
-@contextmanager
-def _atomic(path: Path, folder: Path) -> Iterator[Path]:
-    """A file goes by another name, in this folder, until it is whole and on the disk."""
-    temporary = folder / f".{path.name}.{socket.gethostname()}.{os.getpid()}"
-    try:
-        yield temporary
-        with open(temporary, "rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _assemble(
@@ -350,7 +325,7 @@ def _assemble(
     if shutil.disk_usage(_parts_folder(file)).free < needed + 2**16:  # HDF5 itself would make much noise about it
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with (
-        _atomic(file, _parts_folder(file)) as temporary,
+        atomic(file, _parts_folder(file)) as temporary,
         netcdf.writing(temporary, sizes, variables, _attributes(run, engine, diverged)) as out,
     ):
         whole = {

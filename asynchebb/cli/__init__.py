@@ -8,25 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from asynchebb.cli import sweep
-from asynchebb.cli.shared import (
-    Dtype,
-    Dynamics,
-    Engine,
-    Hold,
-    Model,
-    N,
-    Rule,
-    Samples,
-    Schedule,
-    Seed,
-    Snapshots,
-    Stimulus,
-    Weights,
-    build_run,
-    print_table,
-    progress,
-)
+from asynchebb.cli import shared, sweep
+from asynchebb.cli.shared import build_run, print_table, progress
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -51,19 +34,19 @@ def asynchebb(version: Annotated[bool, typer.Option("--version", help="Print the
 
 @app.command()
 def run(
-    model: Model = "asynchronous",
-    stimulus: Stimulus = "Crossbars(14)",
-    n: N = 500,
-    samples: Samples = 2000,
-    hold: Hold = 500,
-    rule: Rule = None,
-    schedule: Schedule = None,
-    dynamics: Dynamics = None,
-    weights: Weights = None,
-    seed: Seed = 0,
-    dtype: Dtype = "float32",
-    snapshots: Snapshots = 20,
-    engine: Engine = "cpu",
+    model: shared.Model = "asynchronous",
+    stimulus: shared.Stimulus = "Crossbars(14)",
+    n: shared.N = 500,
+    samples: shared.Samples = 2000,
+    hold: shared.Hold = 500,
+    rule: shared.Rule = None,
+    schedule: shared.Schedule = None,
+    dynamics: shared.Dynamics = None,
+    weights: shared.Weights = None,
+    seed: shared.Seed = 0,
+    dtype: shared.Dtype = "float32",
+    snapshots: shared.Snapshots = 20,
+    engine: shared.Engine = "cpu",
     out: Annotated[Path, typer.Option(help="folder for the run, or its .nc file")] = Path("runs"),
 ) -> None:
     """Train a model on a stimulus; end in a table of measures, a NetCDF file and a PNG.

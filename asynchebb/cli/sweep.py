@@ -9,22 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from asynchebb.cli.shared import (
-    Dtype,
-    Dynamics,
-    Engine,
-    Hold,
-    Model,
-    N,
-    Rule,
-    Samples,
-    Schedule,
-    Seed,
-    Snapshots,
-    Stimulus,
-    Weights,
-    build_run,
-)
+from asynchebb.cli import shared
+from asynchebb.cli.shared import build_run
 
 app = typer.Typer(no_args_is_help=True, help="Run a grid of runs, see how it stands, draw it.")
 
@@ -46,19 +32,19 @@ def run(
     zip: Annotated[
         list[str] | None, typer.Option(help='axes that go together instead of multiplying, like "n,hold"')
     ] = None,
-    model: Model = "asynchronous",
-    stimulus: Stimulus = "Crossbars(14)",
-    n: N = 500,
-    samples: Samples = 2000,
-    hold: Hold = 500,
-    rule: Rule = None,
-    schedule: Schedule = None,
-    dynamics: Dynamics = None,
-    weights: Weights = None,
-    seed: Seed = 0,
-    dtype: Dtype = "float32",
-    snapshots: Snapshots = 1,
-    engine: Engine = "cpu",
+    model: shared.Model = "asynchronous",
+    stimulus: shared.Stimulus = "Crossbars(14)",
+    n: shared.N = 500,
+    samples: shared.Samples = 2000,
+    hold: shared.Hold = 500,
+    rule: shared.Rule = None,
+    schedule: shared.Schedule = None,
+    dynamics: shared.Dynamics = None,
+    weights: shared.Weights = None,
+    seed: shared.Seed = 0,
+    dtype: shared.Dtype = "float32",
+    snapshots: shared.Snapshots = 1,
+    engine: shared.Engine = "cpu",
     workers: Annotated[int | None, typer.Option(help="processes, by default one a core; jobs, on Slurm")] = None,
     dask: Annotated[str | None, typer.Option(help="a Dask scheduler to do the work, like tcp://host:8786")] = None,
     slurm: Annotated[str | None, typer.Option(help="let Slurm do it; Slurm's options: partition=short,time=60")] = None,

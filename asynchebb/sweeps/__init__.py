@@ -38,7 +38,7 @@ def sweep(
     vary: Mapping[str, Iterable],
     out: str | Path,
     *,
-    zip: Sequence[Sequence[str]] = (),
+    zip: Sequence[str] | Sequence[Sequence[str]] = (),
     workers: int | None = None,
     executor: Any = None,
     engine: str = "cpu",
@@ -54,7 +54,7 @@ def sweep(
     Stopped or killed at any moment, the same call goes on. A run that fails is kept with its error, and
     tried again if `retry_failed`. A grid that is very large asks for `yes`. `progress` shows how it stands.
     """
-    made = grid(run, vary, [zip] if zip and all(isinstance(name, str) for name in zip) else zip)  # type: ignore[list-item]
+    made = grid(run, vary, zip)
     chosen = executors.local(workers) if executor is None else nullcontext(executors.adapted(executor))
     with bar(out) if progress else nullcontext(lambda status: None) as on_status:
         _, status = run_grid(made, out, chosen, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)

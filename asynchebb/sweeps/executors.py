@@ -27,7 +27,7 @@ from asynchebb.checks import InputError, at_least
 ANSWER = 5  # seconds in which a scheduler must answer
 
 # What a task is said to have died of, by class name: not all of these libraries need be installed.
-DEATHS = ("KilledWorker", "FutureCancelledError", "UncompletedJobError", "LostRunError")
+DEATHS = ("KilledWorker", "FutureCancelledError", "UncompletedJobError")
 
 
 class Stopped(RuntimeError):
@@ -62,8 +62,9 @@ def renew(executor: Any) -> None:
 @contextmanager
 def local(workers: int | None = None) -> Iterator[Local]:
     """Processes on this machine, by default one a core."""
-    at_least(1)("workers", cores() if workers is None else workers)
-    executor = Local(workers or cores())
+    workers = cores() if workers is None else workers
+    at_least(1)("workers", workers)
+    executor = Local(workers)
     try:
         yield executor
     finally:
@@ -187,12 +188,13 @@ def slurm(options: str, jobs: int | None, folder: Path) -> Iterator[OnSlurm]:
         import submitit
     except ImportError:
         raise InputError('slurm needs the package submitit: pip install "asynchebb[slurm]"') from None
-    at_least(1)("workers", 32 if jobs is None else jobs)
+    jobs = 32 if jobs is None else jobs
+    at_least(1)("workers", jobs)
     if shutil.which("sbatch") is None:
         raise InputError("slurm needs the command sbatch, which is not here; run it where jobs are submitted")
     executor = submitit.SlurmExecutor(folder)
     executor.update_parameters(**slurm_parameters(options, executor._valid_parameters()))
-    yield OnSlurm(executor, jobs or 32)
+    yield OnSlurm(executor, jobs)
 
 
 def slurm_parameters(options: str, known: set[str]) -> dict[str, Any]:

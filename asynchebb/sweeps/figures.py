@@ -71,8 +71,8 @@ def fields(dataset: xarray.Dataset) -> Figure:
         if column == 0 and len(parameters) == 2:
             label = textwrap.fill(f"{_label(dataset, parameters[1])} = {ticks[1][row]}", 22)
             axes.text(-0.05, 0.5, label, rotation=90, transform=axes.transAxes, va="center", ha="right", fontsize=7)
-    seed = [f"seed = {dataset.seed.values[0]}"] if "seed" in dataset.run.dims and "seed" not in parameters else []
-    seed = [] if seed and seed[0] in constant else seed
+    several = dataset.sizes.get("seed", 1) > 1 and "seed" not in parameters
+    seed = [f"seed = {dataset.seed.values[0]}"] if several else []
     _set_title(figure, ["receptive fields, most active first", *constant, *seed])
     return figure
 

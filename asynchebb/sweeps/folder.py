@@ -21,7 +21,6 @@ import pickle
 import re
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -32,6 +31,7 @@ from types import ModuleType
 from typing import Any
 
 from asynchebb.checks import InputError
+from asynchebb.files import atomic, make_writable
 from asynchebb.simulate import Phase, Probe, Run
 from asynchebb.sweeps.grid import Grid
 
@@ -57,40 +57,28 @@ class Folder:
 
     def prepare(self) -> None:
         """Make it, unless there is something else in it."""
-        try:
-            if self.path.exists() and not self.holds_sweeps():
-                others = (entry for entry in self.path.iterdir() if entry.name not in OURS)
-                within = (entry for name in OURS for entry in (self.path / name).glob("*") if not _is_ours(entry))
-                if other := next(itertools.chain(others, within), None):
-                    raise InputError(
-                        f"out is {str(self.path)!r}, which holds other files ({other.relative_to(self.path)}); "
-                        "it must be a new or empty folder, or one with a sweep in it"
-                    )
-            for folder in (self.grids, self.runs):
-                folder.mkdir(parents=True, exist_ok=True)
-                with tempfile.TemporaryFile(dir=folder):
-                    pass
-        except OSError as error:
-            raise InputError(
-                f"out is {str(self.path)!r}; it must be a folder that can be written ({error.strerror})"
-            ) from None
+        if self.path.is_dir() and not self._grid_files():
+            others = (entry for entry in self.path.glob("*") if entry.name not in OURS)
+            within = (entry for name in OURS for entry in (self.path / name).glob("*") if not _is_ours(entry))
+            if other := next(itertools.chain(others, within), None):
+                raise InputError(
+                    f"out is {str(self.path)!r}, which holds other files ({other.relative_to(self.path)}); "
+                    "it must be a new or empty folder, or one with a sweep in it"
+                )
+        make_writable("out", self.path, self.grids, self.runs)
 
-    def holds_sweeps(self) -> bool:
-        return any(_read(file).get("format") == FORMAT for file in self.grids.glob("*.json"))
+    def _grid_files(self) -> list[Path]:
+        return [file for file in self.grids.glob("*.json") if _read(file).get("format") == FORMAT]
 
     def write(self, file: Path, content: dict[str, Any]) -> None:
         self._write(file, json.dumps(content, indent=1).encode())
 
     def _write(self, file: Path, content: bytes) -> None:
         """In one go: whoever looks sees all of it, or nothing."""
-        part = self.unfinished / f"{file.name}.{socket.gethostname()}.{os.getpid()}"
         try:
             self.unfinished.mkdir(exist_ok=True)
-            with open(part, "wb") as out:
-                out.write(content)
-                out.flush()
-                os.fsync(out.fileno())
-            part.replace(file)
+            with atomic(file, self.unfinished) as temporary:
+                temporary.write_bytes(content)
         except FileNotFoundError:  # another process has just tidied up
             if not file.parent.exists():
                 raise
@@ -158,7 +146,7 @@ class Folder:
 
     def grid_names(self) -> list[str]:
         """The sweeps in this folder, the one started last at the end."""
-        files = [file for file in self.grids.glob("*.json") if _read(file).get("format") == FORMAT]
+        files = self._grid_files()
         if not files:
             raise InputError(f"folder is {str(self.path)!r}; it must be a sweep's folder, but there is no sweep in it")
         return [file.stem for file in sorted(files, key=lambda file: file.stat().st_mtime)]
@@ -174,9 +162,8 @@ class Folder:
 
 def _is_ours(file: Path) -> bool:
     """Is it called as a sweep calls its files?"""
-    return (
-        re.fullmatch(r"[0-9a-f]{12,20}\.(json|failed|claim|nc|parts|runs|.*\.runs)(\..+\.\d+)?", file.name) is not None
-    )
+    name = r"\.?[0-9a-f]{12,20}\.(json|failed|claim|nc|parts|.+\.runs)(\..+\.\d+)?"
+    return re.fullmatch(name, file.name) is not None
 
 
 def _is_left_over(runs: Path) -> bool:

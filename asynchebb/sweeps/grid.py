@@ -74,13 +74,15 @@ class Grid:
         return (self.at(*indices) for indices in itertools.product(*map(range, self.shape)))
 
 
-def grid(run: Run, vary: Mapping[str, Iterable], tie: Sequence[Sequence[str]] = ()) -> Grid:
-    """The grid of these axes. `tie` names those that do not multiply but go together, for example [("n", "hold")]."""
+def grid(run: Run, vary: Mapping[str, Iterable], tie: Sequence[str] | Sequence[Sequence[str]] = ()) -> Grid:
+    """The grid of these axes. `tie` names those that do not multiply but go together, ("n", "hold") or several such."""
     if not isinstance(run, Run):
         raise InputError(f"run is {run!r}; it must be a Run")
     if not vary:
         raise InputError(f"vary is empty; it must name at least one field to vary, of {_fields(run)}")
     axes = {name: _axis(run, name, along) for name, along in vary.items()}
+    if tie and all(isinstance(name, str) for name in tie):
+        tie = [[*map(str, tie)]]
     tied = [name for names in tie for name in names]
     for name in tied:
         one_of("a name in zip", name, axes)
