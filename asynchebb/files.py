@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import tempfile
@@ -36,3 +37,11 @@ def make_writable(name: str, given: Path, *folders: Path) -> None:
         raise InputError(
             f"{name} is {str(given)!r}; it must be a folder that can be written ({error.strerror})"
         ) from None
+
+
+def disk_is_full(error: BaseException | None) -> bool:
+    while error is not None:
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

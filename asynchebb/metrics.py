@@ -16,10 +16,12 @@ MATCH = 0.85
 
 
 class Error(NamedTuple):
-    """A reconstruction error: over all steps of the presentations, and at the last step of each."""
+    """A reconstruction error: over all steps of the presentations, at the last step of each, and how much the means
+    over the presentations differ (a standard deviation)."""
 
     mean: float
     last: float
+    sd: float
 
 
 class Fields(NamedTuple):
@@ -66,17 +68,18 @@ def respond(network: Network, state: State, X: np.ndarray, hold: int = 150, engi
     at_least(1)("hold", hold)
     if not len(X):
         raise InputError("X holds no stimulus; a test needs at least one")
-    W = np.asarray(state.W, np.float64)
-    mean = last = active = 0.0
+    W = np.asarray(state.W)  # reconstructed in the network's own precision: half the time for float32
+    last = active = 0.0
+    errors = []
     activity = np.zeros(network.n)
     for x, Y in _rates(network, state, X, hold, engine):
         on = Y.any(axis=0)  # silent neurons add nothing to Wᵀy, and most are silent
         error = 1 - _cosines(Y[:, on] @ W[on], x[None])[:, 0]
-        mean += error.mean() / len(X)
+        errors.append(error.mean())
         last += error[-1] / len(X)
-        activity += Y.mean(axis=0) / len(X)
+        activity += Y.mean(axis=0, dtype=np.float64) / len(X)
         active += np.count_nonzero(Y > 0) / (len(X) * hold)
-    return Response(Error(float(mean), float(last)), activity, float(active))
+    return Response(Error(float(np.mean(errors)), float(last), float(np.std(errors))), activity, float(active))
 
 
 def _rates(
@@ -88,7 +91,7 @@ def _rates(
     state = State(W, M, *(array.copy() for array in rest))  # a frozen network does not touch W and M
     for x in X:
         state, traces = engines.advance_in_place(frozen, state, x[None], hold, engine, trace=("y",))
-        yield x.astype(np.float64), traces["y"].astype(np.float64)
+        yield x, traces["y"]
 
 
 def gini(activity: np.ndarray) -> float:
@@ -134,15 +137,25 @@ def count_fields(W: np.ndarray, stimulus: object) -> Fields:
     mixed: cos(w_i, max(f, f')) > 0.85 for the nearest pair, and nearer than any factor
     distinct: factors that are the nearest one of some single field
     """
+    single, mixed = _factor_and_pair(W, stimulus)
+    singles, pairs = int(np.count_nonzero(single >= 0)), int(np.count_nonzero(mixed))
+    return Fields(singles, pairs, len(single) - singles - pairs, len(np.unique(single[single >= 0])))
+
+
+def tuned_to(W: np.ndarray, stimulus: object) -> np.ndarray:
+    """The factor that each neuron's field shows, by its number; −1 where it shows no single one."""
+    return _factor_and_pair(W, stimulus)[0]
+
+
+def _factor_and_pair(W: np.ndarray, stimulus: object) -> tuple[np.ndarray, np.ndarray]:
+    """Each field's factor, or −1; and whether it shows a pair instead."""
     factors = _factors(stimulus, W)
     a, b = np.triu_indices(len(factors), 1)
     to_factor = _cosines(W, factors)
     to_pair = _cosines(W, np.maximum(factors[a], factors[b]))
     factor, pair = to_factor.max(axis=1), to_pair.max(axis=1, initial=-1.0)
     single = (factor > MATCH) & (factor > pair)
-    mixed = (pair > MATCH) & (pair > factor)
-    distinct = np.unique(to_factor[single].argmax(axis=1))
-    return Fields(int(single.sum()), int(mixed.sum()), int(len(single) - single.sum() - mixed.sum()), len(distinct))
+    return np.where(single, to_factor.argmax(axis=1), -1), (pair > MATCH) & (pair > factor)
 
 
 def factor_recovery(W: np.ndarray, stimulus: object) -> np.ndarray:

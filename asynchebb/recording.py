@@ -60,6 +60,7 @@ STATE = {
 MEASURES = {
     "error": (("snapshot", "probe"), "float64", "reconstruction error, mean over the test"),
     "error_last": (("snapshot", "probe"), "float64", "reconstruction error at the last step of each test stimulus"),
+    "error_sd": (("snapshot", "probe"), "float64", "standard deviation of the error over the test's stimuli"),
     "gini": (("snapshot", "probe"), "float64", "Gini coefficient of the mean activity"),
     "active_neurons": (
         ("snapshot", "probe"),
@@ -189,13 +190,15 @@ def open_run(path: str | Path) -> xarray.Dataset:
     raise InputError(f"path is {str(path)!r}; it must be a run kept by asynchebb, but {reason}")
 
 
-def state_at(dataset: xarray.Dataset, snapshot: int = -1) -> State:
-    """The network's state at a snapshot (by default the last), from which it can go on."""
-    count = dataset.sizes["snapshot"]
+def state_at(dataset: Any, snapshot: int = -1) -> State:
+    """The network's state at a snapshot (by default the last), from which it can go on.
+
+    `dataset` is the run's, or its file opened by h5py.
+    """
+    count = len(dataset["step"])
     if not isinstance(snapshot, int | np.integer) or not -count <= snapshot < count:
         raise InputError(f"snapshot is {snapshot!r}; it must be a whole number from {-count} to {count - 1}")
-    at = dataset.isel(snapshot=snapshot)
-    state = State(*(at[name].values for name in State._fields))
+    state = State(*(np.asarray(dataset[name][snapshot]) for name in State._fields))
     return state._replace(M=np.asfortranarray(state.M))
 
 
@@ -342,14 +345,6 @@ def _assemble(
         if len(in_memory) < len(parts):
             _put_each(parts, shown, out)
     return whole if len(in_memory) == len(parts) and diverged is None else None
-
-
-def disk_is_full(error: BaseException | None) -> bool:
-    while error is not None:
-        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def _joined(parts: list[dict[str, Any]]) -> dict[str, np.ndarray]:

@@ -24,7 +24,7 @@ from asynchebb.engines import advance_in_place, traces
 from asynchebb.network import Network, State, float_type
 
 # Raised by a release whose results differ from the last one's, so that kept runs are run again.
-RESULTS_VERSION = 1
+RESULTS_VERSION = 2
 
 # Stimuli are drawn this many at a time, each block from a generator of its own: what a network
 # sees depends neither on when it is looked at nor on where a run was broken off.
@@ -236,6 +236,7 @@ def _snapshot(
     measures = {
         "error": np.array([response.error.mean for response in responses]),
         "error_last": np.array([response.error.last for response in responses]),
+        "error_sd": np.array([response.error.sd for response in responses]),
         "gini": np.array([metrics.gini(response.mean_activity) for response in responses]),
         "active_neurons": np.array([response.active for response in responses]),
         "mean_activity": np.array([response.mean_activity for response in responses]),

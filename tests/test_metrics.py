@@ -54,8 +54,8 @@ def test_a_silent_network_or_an_empty_image_has_error_1(engine):
     network = ah.Network(n=5, m=9)
     state = network.init(np.random.default_rng(0))
     silent = state._replace(u=np.full(5, -1e6, np.float32), y=np.zeros(5, np.float32))
-    assert metrics.reconstruction_error(network, silent, np.ones((2, 9)), 5, engine) == (1, 1)
-    assert metrics.reconstruction_error(network, state, np.zeros((1, 9)), 5, engine) == (1, 1)
+    assert metrics.reconstruction_error(network, silent, np.ones((2, 9)), 5, engine) == (1, 1, 0)
+    assert metrics.reconstruction_error(network, state, np.zeros((1, 9)), 5, engine) == (1, 1, 0)
 
 
 def test_similarity_counts_a_rows_direction_however_small_it_has_become():
