@@ -69,7 +69,7 @@ def main():
         folder, made = Folder(path), grid(BASE, AXES)
         folder.prepare()
         runs = [*made]
-        folder.write_runs(folder.write_grid(made, runs).name, runs)
+        folder.write_runs(folder.write_grid(repr(made.run), made.axes, runs).name, runs)
         commands = [[sys.executable, __file__, path, str(part)] for part in range(cores())]
         processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
         seconds = [[*map(float, process.communicate()[0].split())] for process in processes]

@@ -501,7 +501,7 @@ def test_the_time_left_is_told_from_the_pace_of_the_last_runs(tmp_path):
     made = grid(BASE, {"seed": range(7)})
     at = Folder(tmp_path)
     at.prepare()
-    points = at.write_grid(made, [*made])
+    points = at.write_grid(repr(made.run), made.axes, [*made])
     now = time.time()
     os.utime(at.grids / f"{points.name}.json", (now - 100, now - 100))
     for number, identity in enumerate(points.identities[:5]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,10 +44,10 @@ def run(
     dtype: shared.Dtype = "float32",
     snapshots: shared.Snapshots = 1,
     engine: shared.Engine = "cpu",
-    workers: Annotated[int | None, typer.Option(help="processes, by default one a core; jobs, on Slurm")] = None,
-    dask: Annotated[str | None, typer.Option(help="a Dask scheduler to do the work, like tcp://host:8786")] = None,
-    slurm: Annotated[str | None, typer.Option(help="let Slurm do it; Slurm's options: partition=short,time=60")] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="try again what has failed before")] = False,
+    workers: shared.Workers = None,
+    dask: shared.Dask = None,
+    slurm: shared.Slurm = None,
+    retry_failed: shared.RetryFailed = False,
     yes: Annotated[bool, typer.Option("--yes", help="yes, the grid is meant to be that large")] = False,
     out: Annotated[Path, typer.Option(help="folder for the sweep")] = Path("sweep"),
 ) -> None:
@@ -85,7 +84,7 @@ def run(
         )
     made = grid(base, axes, tied)
     with bar(out) as on_status:
-        executor = _executor(workers, dask, slurm, out)
+        executor = shared.executor(workers, dask, slurm, out)
         points, status = run_grid(made, out, executor, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
     typer.echo(f"{status.done} of {status.total} runs done, {status.failed} failed: {out}")
     _print_failures(points)
@@ -143,21 +142,6 @@ def _values(base: Any, name: str, given: Any) -> list:
         return values_from_text(base, name, given)
     given = given if isinstance(given, list) else [given]
     return [value_from_text(name, value) if isinstance(value, str) else value for value in given]
-
-
-def _executor(workers: int | None, dask: str | None, slurm: str | None, out: Path) -> AbstractContextManager[Any]:
-    from asynchebb.checks import InputError
-    from asynchebb.sweeps import executors
-
-    if dask is not None and slurm is not None:
-        raise InputError("dask and slurm are both given; it must be one of them")
-    if dask is not None and workers is not None:
-        raise InputError("workers is given, but a Dask cluster has its own; it must be left out with dask")
-    if dask is not None:
-        return executors.dask(dask)
-    if slurm is not None:
-        return executors.slurm(slurm, workers, out / "slurm")
-    return executors.local(workers)
 
 
 @app.command()

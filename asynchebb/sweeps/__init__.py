@@ -6,6 +6,7 @@ done by one of `executors.py`; `results.py` opens them as one labelled array.
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -81,12 +82,29 @@ def run_grid(
     runs = [*made]
     if (steps := sum(run.steps for run in runs)) > MANY_STEPS and not yes:
         raise _too_large(made, steps)
+    return run_all(repr(made.run), made.axes, runs, out, executor, engine, retry_failed, on_status)
+
+
+def run_all(
+    title: str,
+    axes: list[list[dict[str, Any]]],
+    runs: list[Run],
+    out: str | Path,
+    executor: AbstractContextManager[Any],
+    engine: str = "cpu",
+    retry_failed: bool = False,
+    on_status: Callable[[Status], object] = lambda status: None,
+    work: list[int] | None = None,
+) -> tuple[Points, Status]:
+    """Have all of these runs done that are not, and keep them in the folder by these axes."""
     folder, prepared = Folder(out), False
     try:
         with executor as opened:
             folder.prepare()
             prepared = True
-            points = folder.write_grid(made, runs)
+            points = folder.write_grid(title, axes, runs, work)
+            for sentence in folder.set_aside_unreadable(points):
+                print(f"asynchebb: {sentence}", file=sys.stderr, flush=True)
             if retry_failed:
                 folder.forget_failures(points)
             different = [*{run.identity: run for run in runs}.values()]

@@ -33,7 +33,6 @@ from typing import Any
 from asynchebb.checks import InputError
 from asynchebb.files import atomic, make_writable
 from asynchebb.simulate import Phase, Probe, Run
-from asynchebb.sweeps.grid import Grid
 
 FORMAT = "asynchebb sweep"
 OURS = ("grids", "runs", "unfinished")
@@ -92,6 +91,26 @@ class Folder:
                     self.file(identity, "nc").unlink(missing_ok=True)
                 self.file(identity, "failed").unlink(missing_ok=True)
 
+    def set_aside_unreadable(self, points: Points) -> list[str]:
+        """Runs whose file is damaged are put aside, so that they are run again: what became of each."""
+        import h5py
+
+        said = []
+        for identity in dict.fromkeys(points.identities):
+            file = self.file(identity, "nc")
+            if not file.exists():
+                continue
+            try:
+                with h5py.File(file) as source:
+                    if source.attrs["identity"] != identity:
+                        raise OSError("it holds another run")
+            except (OSError, KeyError, RuntimeError) as error:
+                aside = file.with_suffix(".nc.unreadable")
+                os.replace(file, aside)
+                self.file(identity, "json").unlink(missing_ok=True)
+                said.append(f"{file} cannot be read ({error}); it is now {aside.name}, and is run again")
+        return said
+
     def tidy(self) -> None:
         """Remove what processes that were killed have left, if none is at work."""
         claims = [*self.runs.glob("*.claim")]
@@ -102,19 +121,23 @@ class Folder:
             with suppress(OSError):  # there is none, or another process writes there just now
                 self.unfinished.rmdir()
 
-    def write_grid(self, grid: Grid, runs: list[Run]) -> Points:
-        """Put down what the sweep is made of. It has the date of the sweep's last start, and the newest comes first."""
-        axes = [[{"name": axis.name, "values": axis.labels} for axis in group] for group in grid.groups]
+    def write_grid(
+        self, title: str, axes: list[list[dict[str, Any]]], runs: list[Run], work: list[int] | None = None
+    ) -> Points:
+        """Put down what the sweep is made of. It has the date of the sweep's last start, and the newest comes first.
+
+        `work` is how long each run takes beside the others, by default its steps: the time left is told by it.
+        """
         content = {
             "format": FORMAT,
-            "run": repr(grid.run),
+            "run": title,
             "axes": axes,
             "n": max(run.network.n for run in runs),
             "m": max(run.network.m for run in runs),
             "probes": max(len(run.probes) for run in runs),
             "dtype": max(run.dtype for run in runs),
             "runs": [run.identity for run in runs],
-            "steps": [run.steps for run in runs],
+            "work": work or [run.steps for run in runs],
         }
         name = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
         self.write(self.grids / f"{name}.json", content)
@@ -162,7 +185,7 @@ class Folder:
 
 def _is_ours(file: Path) -> bool:
     """Is it called as a sweep calls its files?"""
-    name = r"\.?[0-9a-f]{12,20}\.(json|failed|claim|nc|parts|.+\.runs)(\..+\.\d+)?"
+    name = r"\.?[0-9a-f]{12,20}\.(json|failed|claim|nc|nc\.unreadable|parts|.+\.runs)(\..+\.\d+)?"
     return re.fullmatch(name, file.name) is not None
 
 
@@ -218,8 +241,8 @@ class Points:
         return self.content["runs"]
 
     @cached_property
-    def steps(self) -> dict[str, int]:
-        return dict(zip(self.identities, self.content["steps"], strict=True))
+    def work(self) -> dict[str, int]:
+        return dict(zip(self.identities, self.content["work"], strict=True))
 
     def failures(self) -> dict[str, str]:
         """What the runs that failed have failed with, by their values on the axes."""
@@ -248,22 +271,22 @@ class Points:
         kinds: dict[str, dict[str, os.DirEntry]] = {"json": {}, "failed": {}, "claim": {}}
         for entry in os.scandir(self.folder.runs) if self.folder.runs.exists() else ():
             identity, _, kind = entry.name.partition(".")
-            if kind in kinds and identity in self.steps:
+            if kind in kinds and identity in self.work:
                 kinds[kind][identity] = entry
         done, failed = kinds["json"], kinds["failed"].keys() - kinds["json"].keys()
         claimed = kinds["claim"].keys() - done.keys() - failed
         running = [one for one in claimed if not abandoned(Path(kinds["claim"][one].path))]
-        waiting = len(self.steps) - len(done) - len(failed) - len(running)
-        left = sum(self.steps.values()) - sum(self.steps[one] for one in (*done, *failed))
+        waiting = len(self.work) - len(done) - len(failed) - len(running)
+        left = sum(self.work.values()) - sum(self.work[one] for one in (*done, *failed))
         return Status(len(done), len(running), len(failed), waiting, self._time(done, left) if running else None)
 
     def _time(self, done: dict[str, os.DirEntry], left: int) -> float | None:
-        """How long the steps that are left take, at the pace of the last hundred runs since the sweep was started."""
+        """How long the work that is left takes, at the pace of the last hundred runs since the sweep was started."""
         recent = sorted((entry.stat().st_mtime, one) for one, entry in done.items())[-100:]
         recent = [(when, one) for when, one in recent if when > self.started]
         if len(recent) < ENOUGH:
             return None
-        return left * (recent[-1][0] - recent[0][0]) / sum(self.steps[one] for _, one in recent[1:])
+        return left * (recent[-1][0] - recent[0][0]) / sum(self.work[one] for _, one in recent[1:])
 
 
 class Claim:

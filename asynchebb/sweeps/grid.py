@@ -65,6 +65,11 @@ class Grid:
     def size(self) -> int:
         return math.prod(self.shape)
 
+    @property
+    def axes(self) -> list[list[dict[str, Any]]]:
+        """As the sweep's folder keeps them: of each group, its axes with their values."""
+        return [[{"name": axis.name, "values": axis.labels} for axis in group] for group in self.groups]
+
     def at(self, *indices: int) -> Run:
         """The run at a point of the grid."""
         chosen = zip(self.groups, indices, strict=True)

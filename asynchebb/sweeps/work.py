@@ -18,7 +18,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from asynchebb.recording import PER_PROBE, disk_is_full, keep, summary
+from asynchebb.files import disk_is_full
+from asynchebb.recording import PER_PROBE, keep, summary
 from asynchebb.simulate import Diverged, Run
 from asynchebb.sweeps.executors import Stopped, cancel, check, is_death, renew
 from asynchebb.sweeps.folder import Claim, Folder, Points, Status, abandoned, claimed
