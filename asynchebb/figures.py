@@ -1,9 +1,10 @@
-"""All drawing. The only module that imports matplotlib."""
+"""All drawing. The only module that imports matplotlib, beside the one that draws sweeps."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
@@ -11,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from asynchebb.checks import InputError
+from asynchebb.files import atomic, disk_is_full
 
 if TYPE_CHECKING:
     import xarray
@@ -22,9 +24,13 @@ styled = matplotlib.rc_context({"font.size": 8, "axes.spines.top": False, "axes.
 
 
 def save(figure: Figure, path: str | Path) -> None:
+    path = Path(path)
     try:
-        figure.savefig(path, dpi=160)
+        with atomic(path, path.parent) as temporary:
+            figure.savefig(temporary, dpi=160, format=path.suffix[1:].lower() or None)
     except (OSError, ValueError) as error:
+        if disk_is_full(error):
+            raise
         raise InputError(
             f"out is {str(path)!r}; it must be a picture that can be written, .png or .pdf ({error})"
         ) from None
@@ -33,25 +39,38 @@ def save(figure: Figure, path: str | Path) -> None:
 def mosaic(axes: Axes, W: np.ndarray, shape: tuple[int, ...], activity: np.ndarray, most: int = 100) -> None:
     """Receptive fields of the most active neurons, the most active first, each from 0 to its own largest weight."""
     order = np.argsort(-activity, kind="stable")[:most]
-    fields = W[order].reshape(len(order), *shape)
-    if len(shape) == 3:  # ON minus OFF
+    fields = _scaled(W[order], shape)
+    columns = int(np.ceil(np.sqrt(len(fields) * fields.shape[1] / fields.shape[2])))
+    signed = fields.min() < 0
+    canvas = _tiled(fields, columns)
+    axes.imshow(canvas, cmap=_colours(signed), vmin=-1 if signed else 0, vmax=1, interpolation="nearest")
+    axes.set_axis_off()
+
+
+def _scaled(W: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Fields as pictures, each from 0 (or −1, ON minus OFF) to its own largest weight."""
+    fields = W.reshape(len(W), *shape)
+    if len(shape) == 3:
         fields = fields[:, 0] - fields[:, 1]
     largest = np.abs(fields).max(axis=(1, 2), keepdims=True)
-    fields = fields / np.where(largest > 0, largest, 1)
-    height, width = fields.shape[1:]
-    columns = int(np.ceil(np.sqrt(len(fields) * height / width)))
-    rows = int(np.ceil(len(fields) / columns))
+    return fields / np.where(largest > 0, largest, 1)
+
+
+def _tiled(pictures: np.ndarray, columns: int) -> np.ndarray:
+    """Pictures side by side in so many columns, a gap of one pixel between them."""
+    height, width = pictures.shape[1:]
+    rows = int(np.ceil(len(pictures) / columns))
     canvas = np.full((rows * (height + 1) + 1, columns * (width + 1) + 1), np.nan)
-    for number, field in enumerate(fields):
+    for number, picture in enumerate(pictures):
         row, column = divmod(number, columns)
         top, left = row * (height + 1) + 1, column * (width + 1) + 1
-        canvas[top : top + height, left : left + width] = field
-    signed = fields.min() < 0
-    colours = matplotlib.colormaps["RdBu_r" if signed else "gray"].with_extremes(
-        bad="tab:gray" if not signed else "white"
-    )
-    axes.imshow(canvas, cmap=colours, vmin=-1 if signed else 0, vmax=1, interpolation="nearest")
-    axes.set_axis_off()
+        canvas[top : top + height, left : left + width] = picture
+    return canvas
+
+
+def _colours(signed: bool) -> matplotlib.colors.Colormap:
+    name, gap = ("RdBu_r", "white") if signed else ("gray", "tab:gray")
+    return matplotlib.colormaps[name].with_extremes(bad=gap)
 
 
 @styled
@@ -74,41 +93,140 @@ def run(dataset: xarray.Dataset) -> Figure:
     return figure
 
 
+def fields_at_end(axes: Axes, kept: Any, most: int = 100) -> None:
+    """The most active neurons' fields, of a run's dataset or of its file opened by h5py."""
+    mosaic(axes, np.asarray(kept["W"][-1]), picture_shape(kept), np.asarray(kept["mean_activity"][-1, 0]), most)
+
+
+def picture_shape(kept: Any) -> tuple[int, ...]:
+    return tuple(int(size) for size in np.atleast_1d(kept.attrs["picture_shape"]))
+
+
+# What the reproduction's figures are made of
+
+
+def lettered(
+    layout: list[str], size: tuple[float, float], heights: Sequence[float] | None = None, letters: str = ""
+) -> tuple[Figure, dict[str, Axes]]:
+    """Rows of panels, each panel called by a letter, which stands above it; or with only some of the letters shown."""
+    figure = Figure(figsize=size, layout="constrained")
+    axes: dict[str, Axes] = {}
+    for row, of in zip(
+        layout, figure.subfigures(len(layout), 1, height_ratios=heights, squeeze=False)[:, 0], strict=True
+    ):
+        axes |= of.subplot_mosaic([[*row]])
+    for letter, panel in axes.items():
+        if letter in (letters or axes):
+            panel.set_title(letter, loc="left", fontweight="bold", fontsize=10)
+    return figure, axes
+
+
+def steps_axis(axes: Axes, ylabel: str) -> None:
+    axes.set(xlabel="Euler steps", ylabel=ylabel, ylim=(0, None))
+    axes.ticklabel_format(axis="x", scilimits=(-3, 4), useMathText=True)
+
+
+def mean_and_sd(axes: Axes, x: Any, y: Any, **style: Any) -> None:
+    """A curve through the means over the first axis of y, with the standard deviation if there are several."""
+    y = np.asarray(y, np.float64)
+    spread = y.std(axis=0, ddof=1) if len(y) > 1 else None
+    axes.errorbar(x, y.mean(axis=0), spread, elinewidth=0.6, capsize=1.2, **style)
+
+
+def stimuli(axes: Axes, sets: Sequence[Any], labels: Sequence[str], count: int = 6) -> None:
+    """Some stimuli of each set, a row a set."""
+    pictures = np.stack([each.sample(np.random.default_rng(0), count).reshape(count, *each.shape) for each in sets])
+    axes.imshow(_tiled(pictures.reshape(-1, *pictures.shape[2:]), count), cmap=_colours(signed=False), vmin=0, vmax=1)
+    height = pictures.shape[2] + 1
+    axes.set_yticks([height * (row + 0.5) for row in range(len(sets))], labels, fontsize=6)
+    axes.set_xticks([])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
 @styled
-def models(datasets: dict[str, xarray.Dataset], captions: dict[str, str]) -> Figure:
-    """The paper's three models side by side: fields, and under them what was measured."""
-    figure = Figure(figsize=(3.2 * len(datasets), 3.9), layout="constrained")
-    for axes, (model, dataset) in zip(figure.subplots(1, len(datasets)), datasets.items(), strict=True):
-        fields_at_end(axes, dataset)
-        axes.set_title(model, color=COLOURS[model], fontsize=11, fontweight="bold")
-        axes.text(0.5, -0.02, captions[model], transform=axes.transAxes, ha="center", va="top", fontsize=8)
+def grid_of_fields(grid: Sequence[Sequence[Any]], rows: Sequence[str], columns: Sequence[str]) -> Figure:
+    """The most active neurons' fields of many runs."""
+    figure, axes = _grid(rows, columns, 1.0)
+    for panels, runs in zip(axes, grid, strict=True):
+        for panel, kept in zip(panels, runs, strict=True):
+            fields_at_end(panel, kept)
+            panel.set_axis_on()
+            panel.set(xticks=[], yticks=[])
+            panel.spines[:].set_visible(False)
     return figure
 
 
 @styled
-def learning_curves(datasets: dict[str, xarray.Dataset]) -> Figure:
-    """Error over training as the first probe takes it; activity by rank and Gini as the last one does."""
-    figure = Figure(figsize=(9.6, 2.8), layout="constrained")
-    error, activity, gini = figure.subplots(1, 3, width_ratios=(1.4, 1.4, 0.7))
-    for model, dataset in datasets.items():
-        colour = COLOURS[model]
-        error.plot(dataset.step, dataset.error[:, 0], color=colour, label=model)
-        level = np.sort(dataset.mean_activity[-1, -1].values)[::-1]
-        activity.plot(level / level.max(), color=colour)
-        gini.bar(model, float(dataset.gini[-1, -1]), color=colour)
-    first, last = int(dataset.hold[0]), int(dataset.hold[-1])
-    error.set(xlabel="Euler step", ylabel=f"reconstruction error,\nmean over {first} steps", ylim=(0, None))
-    error.ticklabel_format(axis="x", scilimits=(-3, 4))
-    error.legend(frameon=False)
-    activity.set(xlabel="neuron, by rank", ylabel=f"mean rate over {last} steps\n(largest = 1)")
-    gini.set(ylabel=f"Gini of the mean rates\nover {last} steps", ylim=(0, 1))
-    gini.tick_params(axis="x", rotation=30)
+def grid_of_activity(
+    grid: Sequence[Sequence[Any]], rows: Sequence[str], columns: Sequence[str], colours: Sequence[str]
+) -> Figure:
+    """Mean rates by rank of many runs, as a share of the largest."""
+    figure, axes = _grid(rows, columns, 0.8)
+    for panels, runs in zip(axes, grid, strict=True):
+        for panel, kept, colour in zip(panels, runs, colours, strict=True):
+            level = np.sort(np.asarray(kept["mean_activity"][-1, 0]))[::-1]
+            panel.fill_between(
+                np.arange(len(level)), level / max(level[0], 1e-12), color=colour, step="mid", linewidth=0
+            )
+            panel.set(ylim=(0, 1), xlim=(0, len(level)), yticks=[0, 1], xticks=[0, len(level)])
+            panel.tick_params(labelsize=6)
     return figure
 
 
-def fields_at_end(axes: Axes, dataset: xarray.Dataset, most: int = 100) -> None:
-    shape = tuple(int(size) for size in np.atleast_1d(dataset.attrs["picture_shape"]))
-    mosaic(axes, dataset.W[-1].values, shape, dataset.mean_activity[-1, 0].values, most)
+def _grid(rows: Sequence[str], columns: Sequence[str], shape: float) -> tuple[Figure, Any]:
+    width = 7.2 / len(columns)
+    figure = Figure(figsize=(7.2, width * shape * len(rows) + 0.4), layout="constrained")
+    axes = figure.subplots(len(rows), len(columns), squeeze=False)
+    for panel, title in zip(axes[0], columns, strict=True):
+        panel.set_title(title)
+    for panel, label in zip(axes[:, 0], rows, strict=True):
+        panel.set_ylabel(label, fontsize=8)
+    return figure, axes
+
+
+@styled
+def evolution(kept: Any, neurons: np.ndarray, sets: Sequence[str]) -> Figure:
+    """The same neurons' fields (rows) at all snapshots (columns); a line where the set of stimuli changes."""
+    step, phase = np.asarray(kept["step"]), np.asarray(kept["phase"])
+    fields = [_scaled(np.asarray(kept["W"][k])[neurons], picture_shape(kept)) for k in range(len(step))]
+    height, width = fields[0].shape[1:]
+    canvas = _tiled(np.stack(fields, axis=1).reshape(-1, height, width), len(step))
+    figure = Figure(figsize=(7.2, 0.5 + 7.0 * canvas.shape[0] / canvas.shape[1]), layout="constrained")
+    axes = figure.subplots()
+    axes.imshow(canvas, cmap=_colours(signed=False), vmin=0, vmax=1, interpolation="nearest")
+    axes.set_xticks([(width + 1) * (k + 0.5) for k in range(len(step))], [f"{t / 1e6:.3g}" for t in step])
+    axes.set(yticks=[], xlabel="Euler steps (millions)", ylabel="neurons")
+    axes.spines[:].set_visible(False)
+    changes = [0, *(int(k) + 1 for k in np.flatnonzero(np.diff(phase)))]
+    for k, label in zip(changes, sets, strict=True):
+        axes.text((width + 1) * k, -2, label, fontsize=8)
+        if k:
+            axes.axvline((width + 1) * k, color="tab:red", linewidth=1.5)
+    return figure
+
+
+def error_matrix(axes: Axes, E: np.ndarray, phases: Sequence[str], sets: Sequence[str]) -> None:
+    """E[p, s]: the error on set s after phase p."""
+    heat_map(axes, E, phases, sets, most=0.8)
+    axes.tick_params(labelsize=6)
+    axes.tick_params("x", rotation=40)
+
+
+def heat_map(
+    axes: Axes, table: np.ndarray, rows: Sequence[Any], columns: Sequence[Any], most: float = 1.0, better: str = "low"
+) -> None:
+    """A table of numbers as colours with the numbers on them; the better ones are dark."""
+    colours = matplotlib.colormaps["viridis" if better == "low" else "viridis_r"]
+    axes.imshow(table, cmap=colours, vmin=0, vmax=most, aspect="auto")
+    for row, column in np.ndindex(table.shape):
+        dark = sum(colours(table[row, column] / most)[:3]) < 1.5
+        text = f"{table[row, column]:.2f}"
+        axes.text(column, row, text, ha="center", va="center", fontsize=6, color="w" if dark else "k")
+    axes.set_xticks(range(len(columns)), [str(label) for label in columns])
+    axes.set_yticks(range(len(rows)), [str(label) for label in rows])
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
 
 
 def _labels(dataset: xarray.Dataset) -> list[str]:

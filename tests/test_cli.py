@@ -211,15 +211,3 @@ def test_a_run_that_diverges_says_so_without_a_traceback(tmp_path):
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "no longer finite at step" in done.stderr and "Oja(eta=1e+30)" in done.stderr
     assert "what was good is kept in runs/" in done.stderr and len([*(tmp_path / "runs").glob("*.nc")]) == 1
-
-
-def test_reproduce_at_smoke_scale_trains_and_draws_the_three_models(tmp_path):
-    done = call("reproduce", "--scale", "smoke", "--out", tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert {"mosaics.png", "learning.png", "measures.json"} <= {path.name for path in tmp_path.iterdir()}
-    for model in ("asynchronous", "continuous", "discrete"):
-        assert model in done.stdout
-    first = (tmp_path / "measures.json").read_bytes()
-    assert call("reproduce", "--scale", "smoke", "--out", tmp_path).returncode == 0
-    assert (tmp_path / "measures.json").read_bytes() == first
-    assert "scale is 'large'; it must be one of smoke, small" in refused("reproduce", "--scale", "large")

@@ -104,19 +104,56 @@ def show(
 
 @app.command()
 def reproduce(
-    scale: Annotated[str, typer.Option(help="smoke (seconds) or small (n=500, a million steps a run)")] = "small",
-    out: Annotated[Path, typer.Option(help="folder for runs, pictures and numbers")] = Path("reproduction"),
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(help="fig1, fig2, fig3, figA, figC, figF … ; none: all of them", show_default=False),
+    ] = None,
+    scale: Annotated[
+        str, typer.Option(help="smoke (seconds), small (a million steps a run) or paper (ten million)")
+    ] = "small",
+    workers: shared.Workers = None,
+    dask: shared.Dask = None,
+    slurm: shared.Slurm = None,
+    engine: shared.Engine = "cpu",
+    retry_failed: shared.RetryFailed = False,
+    out: Annotated[Path, typer.Option(help="folder for runs, pictures, numbers and report")] = Path("reproduction"),
 ) -> None:
-    """Train the paper's three models on crossed bars and draw them side by side with their measures."""
-    from asynchebb.checks import one_of
-    from asynchebb.experiments import three_models
-    from asynchebb.recording import SUMMARY
+    """Run the paper's experiments, draw its figures, and judge each of its claims: one page, index.html.
 
-    one_of("scale", scale, three_models.SCALES)
-    with progress() as started:
-        table = three_models.reproduce(scale, out, started)
-    print_table(three_models.title(scale), table, SUMMARY | three_models.LABELS)
-    typer.echo("\n".join(str(out / name) for name in three_models.FILES))
+    What has been run is not run again: stopped at any moment, the same command goes on, and in the end only redraws.
+    """
+    from asynchebb.experiments import reproduce as all_experiments
+    from asynchebb.sweeps import executors
+    from asynchebb.sweeps.progress import bar
+
+    known = 0 if dask or slurm else workers or executors.cores()
+    executor = shared.executor(workers, dask, slurm, all_experiments.sweep_folder(out))
+    with bar(out) as on_status:
+        outcome = all_experiments.reproduce(
+            figures or [], scale, out, executor, known, engine, retry_failed, on_status, typer.echo
+        )
+    shared.print_claims(outcome)
+    typer.echo(f"{out / 'index.html'}\n{out / 'claims.json'}")
+    if outcome.failures:
+        for name, why in outcome.failures.items():
+            typer.echo(f"failed: {name}: {why.splitlines()[0]}", err=True)
+        raise typer.Exit(1)
+
+
+@app.command()
+def movie(
+    run: Annotated[Path, typer.Argument(help="a run kept by asynchebb (.nc)")],
+    out: Annotated[Path | None, typer.Option(help="GIF or MP4 to write; by default a GIF beside the run")] = None,
+    neurons: Annotated[int, typer.Option(help="how many fields to show, of the most active neurons")] = 100,
+    seconds: Annotated[float, typer.Option(help="how long it plays")] = 6.0,
+) -> None:
+    """Write an animation of the receptive fields as they form."""
+    from asynchebb import movies
+    from asynchebb.recording import open_run
+
+    picture = out or run.with_suffix(".gif")
+    movies.write(open_run(run), picture, neurons, seconds)
+    typer.echo(str(picture))
 
 
 @app.command()
@@ -141,7 +178,7 @@ def _indented(documented: Any) -> str:
 def main() -> None:
     """Run the command line; what the user got wrong is said in a sentence, without a traceback."""
     from asynchebb.checks import InputError
-    from asynchebb.recording import disk_is_full
+    from asynchebb.files import disk_is_full
     from asynchebb.simulate import Diverged
     from asynchebb.sweeps.executors import Stopped
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from asynchebb.experiments.reproduce import Outcome
     from asynchebb.simulate import Run
 
 Model = Annotated[str, typer.Option(help="asynchronous, continuous or discrete")]
@@ -24,6 +26,10 @@ Seed = Annotated[int, typer.Option(help="of initial weights and stimuli")]
 Dtype = Annotated[str, typer.Option(help="float32 or float64")]
 Snapshots = Annotated[int, typer.Option(help="moments on the way at which the network is tested and kept")]
 Engine = Annotated[str, typer.Option(help="cpu or reference")]
+Workers = Annotated[int | None, typer.Option(help="processes, by default one a core; jobs, on Slurm")]
+Dask = Annotated[str | None, typer.Option(help="a Dask scheduler to do the work, like tcp://host:8786")]
+Slurm = Annotated[str | None, typer.Option(help="let Slurm do it; Slurm's options: partition=short,time=60")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="try again what has failed before")]
 
 
 def build_run(
@@ -85,6 +91,22 @@ def progress() -> Iterator[Callable[[str, Run], Callable[[int], object]]]:
         yield started
 
 
+def executor(workers: int | None, dask: str | None, slurm: str | None, out: Path) -> AbstractContextManager[Any]:
+    """Who does the work."""
+    from asynchebb.checks import InputError
+    from asynchebb.sweeps import executors
+
+    if dask is not None and slurm is not None:
+        raise InputError("dask and slurm are both given; it must be one of them")
+    if dask is not None and workers is not None:
+        raise InputError("workers is given, but a Dask cluster has its own; it must be left out with dask")
+    if dask is not None:
+        return executors.dask(dask)
+    if slurm is not None:
+        return executors.slurm(slurm, workers, out / "slurm")
+    return executors.local(workers)
+
+
 def print_table(title: str, rows: dict[str, Any], labels: dict[str, str]) -> None:
     """Measures by name; or, for a table of them by model, a column for each model."""
     from rich.console import Console
@@ -102,3 +124,20 @@ def print_table(title: str, rows: dict[str, Any], labels: dict[str, str]) -> Non
 
 def _number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}" if abs(value) < 100 else f"{value:,.0f}"
+
+
+def print_claims(outcome: Outcome) -> None:
+    """Each claim, and whether it holds."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from asynchebb.report import MARKS
+
+    table = Table(title=f"The paper's claims, {outcome.scale} scale", title_justify="left")
+    for column in ("", "claim", "where", ""):
+        table.add_column(column)
+    for finding in outcome.findings:
+        for judged in finding.claims:
+            said = f"{MARKS[judged.over_all]} {judged.over_all}"
+            table.add_row(judged.claim.id, judged.claim.says, judged.claim.where, said)
+    Console().print(table)

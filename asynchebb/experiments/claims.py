@@ -1,0 +1,73 @@
+"""A claim of the paper as something that can fail: what it says, and the margins by which it is judged.
+
+Margins are fixed before anything is run, from what the sentence says, and are not changed to fit what comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+# What was measured: of each reading, each measure for each seed.
+Numbers = Mapping[str, Mapping[str, Sequence[float]]]
+
+HOLDS, IN_PART, FAILS, NOT_RUN = "holds", "holds in part", "does not hold", "not run"
+
+
+class Means(dict[str, float]):
+    """Each measure's mean over seeds, as v.name or v["name"]."""
+
+    def __getattr__(self, name: str) -> float:
+        return self[name]
+
+
+class Part(NamedTuple):
+    """One thing that a claim says, as a question to the means over seeds."""
+
+    says: str
+    holds: Callable[[Means], bool]
+
+
+class Claim(NamedTuple):
+    id: str
+    where: str  # in the paper, or "ours"
+    says: str  # in our words
+    paper: str  # what the paper shows for it
+    shows: Mapping[str, str]  # the measures that it is judged by, and what they are
+    parts: Sequence[Part]
+    # If it does not hold: what happens, and what was tried. {measure} stands for that of the presets' reading.
+    instead: str = ""
+
+
+class Verdict(NamedTuple):
+    """Of one claim under one reading."""
+
+    holds: str
+    parts: dict[str, bool]
+    mean: dict[str, float]
+    sd: dict[str, float]
+
+
+def judge(claim: Claim, measures: Mapping[str, Sequence[float]]) -> Verdict:
+    """A claim holds if all its parts do, and in part if some do; it is not judged where a measure is missing."""
+    if any(name not in measures for name in claim.shows):
+        return Verdict(NOT_RUN, {}, {}, {})
+    mean = {name: float(np.mean(measures[name])) for name in claim.shows}
+    sd = {name: float(np.std(measures[name], ddof=1)) if len(measures[name]) > 1 else 0.0 for name in claim.shows}
+    parts = {part.says: bool(part.holds(Means(mean))) for part in claim.parts}
+    holds = HOLDS if all(parts.values()) else IN_PART if any(parts.values()) else FAILS
+    return Verdict(holds, parts, mean, sd)
+
+
+def over_all(verdicts: Mapping[str, Verdict], preset: str) -> str:
+    """It holds if it does under the presets' reading, and in part if it does so there or holds under another one.
+
+    A claim that is not judged under the presets' reading is so under those that it is judged under.
+    """
+    judged = {reading: verdict.holds for reading, verdict in verdicts.items() if verdict.holds != NOT_RUN}
+    if preset in judged:
+        return IN_PART if judged[preset] == FAILS and HOLDS in judged.values() else judged[preset]
+    all_alike = {*judged.values()}
+    return NOT_RUN if not judged else all_alike.pop() if len(all_alike) == 1 else IN_PART

@@ -1,0 +1,426 @@
+"""Figure 2: how close the asynchronous and the continuous network come to the discrete one; how much they change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from asynchebb import figures
+from asynchebb.experiments import fig1
+from asynchebb.experiments.claims import Claim, Means, Numbers, Part
+from asynchebb.experiments.readings import PRESET, READINGS, Reading, on_crossbars, sets
+from asynchebb.experiments.results import Key, Results, activity, factors_found, products, similarity, window
+from asynchebb.experiments.scale import Scale
+from asynchebb.network import MODELS
+from asynchebb.simulate import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "The asynchronous and the continuous network beside the discrete one"
+DRAWN = {"fig2": PRESET, "fig2-projected": "Projected"}
+
+REFRACTORY = (0, 10, 100, 500)
+THRESHOLDS = (0, 0.5, 1, 2)
+HOLDS = (50, 150, 500)
+SAME = 0.95  # a neuron as similar as this is practically identical (the paper's words)
+VARIED = {"r_r": REFRACTORY, "r_b": THRESHOLDS, "hold": HOLDS}
+WINDOW = 5  # presentations
+
+
+def variant(reading: Reading, name: str, value: Any) -> Reading:
+    return reading._replace(**{name: value})
+
+
+def run_of(reading: Reading, model: str, scale: Scale, seed: int) -> Run:
+    """That of figure 1 if the reading is one of those; else one of which only start and end are kept."""
+    if reading in READINGS.values():
+        return reading.run(model, scale, seed)
+    return on_crossbars(scale, reading.network(model, scale), reading.hold, seed)
+
+
+def runs(scale: Scale) -> dict[Key, Run]:
+    found = dict(fig1.runs(scale))
+    for drawn in DRAWN.values():
+        for name, value, model in _varied(READINGS[drawn]):
+            for seed in range(scale.seeds):
+                key = (drawn, f"{name}={value:g}", model, seed)
+                found[key] = run_of(variant(READINGS[drawn], name, value), model, scale, seed)
+    return found
+
+
+def _varied(reading: Reading) -> Iterator[tuple[str, Any, str]]:
+    """What is varied, and of which models: the threshold and the refractory period are the asynchronous one's."""
+    for name, values in varied(reading).items():
+        for value in values:
+            yield from ((name, value, model) for model in (MODELS if name == "hold" else ("asynchronous",)))
+
+
+def varied(reading: Reading) -> dict[str, tuple]:
+    return {name: values for name, values in VARIED.items() if name != "hold" or reading == READINGS[PRESET]}
+
+
+def measure(scale: Scale, results: Results) -> Numbers:
+    numbers: dict[str, dict[str, list]] = {name: {} for name in READINGS}
+
+    def add(reading: str, name: str, value: Any) -> None:
+        numbers[reading].setdefault(name, []).append(value)
+
+    bars = sets(scale)[0]
+    for seed in range(scale.seeds):
+        for reading in READINGS:
+            discrete = results[reading, "discrete", seed]
+            active = activity(discrete) > 0
+            for model in ("asynchronous", "continuous"):
+                if (reading, model, seed) not in results:
+                    continue
+                kept = results[reading, model, seed]
+                for weights in "WM":
+                    alike = similarity(kept, discrete, weights)
+                    add(reading, f"{model}_same_{weights}", float(np.mean(alike > SAME)))
+                    add(reading, f"{model}_same_active_{weights}", float(np.mean(alike[active] > SAME)))
+                    add(reading, f"{model}_similarity_{weights}", float(alike.mean()))
+                over_time = [float(similarity(kept, discrete, "W", k).mean()) for k in range(len(kept["step"]))]
+                add(reading, f"{model}_early", over_time[1])
+                add(reading, f"{model}_over_time", over_time)
+        for reading in DRAWN.values():
+            for name, values in varied(READINGS[reading]).items():
+                for value in values:
+                    at = (reading, f"{name}={value:g}")
+                    hold_is_varied = name == "hold"
+                    discrete = (
+                        results[(*at, "discrete", seed)] if hold_is_varied else results[reading, "discrete", seed]
+                    )
+                    for weights in "WM":
+                        alike = similarity(results[(*at, "asynchronous", seed)], discrete, weights)
+                        add(reading, f"{name}_{value:g}_{weights}".replace(".", ""), float(alike.mean()))
+                        if hold_is_varied:
+                            alike = similarity(results[(*at, "continuous", seed)], discrete, weights)
+                            add(reading, f"continuous_{name}_{value:g}_{weights}", float(alike.mean()))
+                    if hold_is_varied:
+                        add(reading, f"factors_{value:g}", factors_found(discrete, bars))
+            for model in MODELS:
+                _count(reading, model, seed, results, add)
+    return numbers
+
+
+def _count(reading: str, model: str, seed: int, results: Results, add: Any) -> None:
+    """Synapses changed a step, in a window from each snapshot on."""
+    key = reading, model, seed
+    run, kept = results.runs[key], results[key]
+    counts = []
+    for snapshot in range(len(kept["step"])):
+        seen = window(results, key, snapshot, WINDOW)
+        counts.append([float(seen["updates"].mean()), float(products(run, seen).mean())])
+        if snapshot in (0, len(kept["step"]) - 1) and seed == 0:
+            when = "trained" if snapshot else "untrained"
+            add(reading, f"{model}_{when}_window", np.cumsum(seen["updates"]).tolist())
+    add(reading, f"{model}_counts", counts)
+    for number, name in enumerate(("updates", "products")):
+        add(reading, f"{model}_{name}_untrained", counts[0][number])
+        add(reading, f"{model}_{name}_trained", counts[-1][number])
+
+
+def _same(weights: str, says: str) -> Claim:
+    return Claim(
+        "2a" if weights == "W" else "2b",
+        "Fig. 2A" if weights == "W" else "Fig. 2B",
+        f"After learning, most neurons' {says} weights are practically those of the discrete network (cosine "
+        f"0.95 to 1) "
+        "in the asynchronous network, and are far from them in the continuous one.",
+        "a histogram with most of its mass at 0.95–1, and one spread out below",
+        {
+            f"asynchronous_same_{weights}": "share of asynchronous neurons with cosine > 0.95",
+            f"asynchronous_same_active_{weights}": "the same among neurons that the discrete network uses",
+            f"continuous_same_{weights}": "share of continuous neurons with cosine > 0.95",
+            f"asynchronous_similarity_{weights}": "mean cosine, asynchronous",
+            f"continuous_similarity_{weights}": "mean cosine, continuous",
+        },
+        (
+            Part(
+                "more than half of the asynchronous neurons match",
+                lambda v: v[f"asynchronous_same_{weights}"] > 0.5,
+            ),
+            Part(
+                "more than half of those match that the discrete network uses",
+                lambda v: v[f"asynchronous_same_active_{weights}"] > 0.5,
+            ),
+            Part(
+                "fewer than half as many continuous neurons match",
+                lambda v: v[f"continuous_same_{weights}"] < v[f"asynchronous_same_{weights}"] / 2,
+            ),
+        ),
+        f"{{asynchronous_same_{weights}}} of the asynchronous and {{continuous_same_{weights}}} of the continuous "
+        f"network's neurons match; of those that are active in the discrete network "
+        f"{{asynchronous_same_active_{weights}}}. A neuron that stays silent keeps the direction it started with in "
+        "every model, and counts as a match: much of the similarity is of neurons that have learnt nothing.",
+    )
+
+
+def _lowest(v: Means, name: str, values: tuple, weights: str) -> float:
+    return min(v[f"{name}_{value:g}_{weights}".replace(".", "")] for value in values)
+
+
+def _highest(v: Means, name: str, values: tuple, weights: str) -> float:
+    return max(v[f"{name}_{value:g}_{weights}".replace(".", "")] for value in values)
+
+
+def _rises(weights: str) -> Part:
+    return Part(
+        f"at 100 and at 500 steps the mean cosine of {weights} is at least 0.05 above that at 0 and at 10",
+        lambda v: _lowest(v, "r_r", (100, 500), weights) >= _highest(v, "r_r", (0, 10), weights) + 0.05,
+    )
+
+
+def _similarities(name: str, says: str) -> dict[str, str]:
+    return {
+        f"{name}_{value:g}_{weights}".replace(".", ""): f"mean cosine of {weights}, {says} {value:g}"
+        for weights in "WM"
+        for value in VARIED[name]
+    }
+
+
+COUNTS = {
+    f"{model}_{name}_{when}": f"{says} a step, {model}, {when}"
+    for name, says in (("updates", "synapses changed"), ("products", "Hebbian products ≠ 0"))
+    for model in MODELS
+    for when in ("untrained", "trained")
+}
+
+
+def _counts(*prefixes: str) -> dict[str, str]:
+    return {name: says for name, says in COUNTS.items() if name.startswith(prefixes)}
+
+
+CLAIMS = (
+    _same("W", "feed-forward"),
+    _same("M", "lateral"),
+    Claim(
+        "2c",
+        "Fig. 2C",
+        "The continuous network parts from the discrete one right at the start of training.",
+        "its curve falls at once and stays below the asynchronous one's",
+        {
+            "asynchronous_early": "mean cosine of W at the first snapshot, asynchronous",
+            "continuous_early": "mean cosine of W at the first snapshot, continuous",
+            "asynchronous_similarity_W": "at the end, asynchronous",
+            "continuous_similarity_W": "at the end, continuous",
+        },
+        (
+            Part(
+                "at the first snapshot it is at least 0.05 below the asynchronous one",
+                lambda v: v.continuous_early <= v.asynchronous_early - 0.05,
+            ),
+            Part(
+                "at the end it is at least 0.05 below the asynchronous one",
+                lambda v: v.continuous_similarity_W <= v.asynchronous_similarity_W - 0.05,
+            ),
+        ),
+        "At the first snapshot the mean cosine is {continuous_early} for the continuous and "
+        "{asynchronous_early} for the "
+        "asynchronous network, at the end {continuous_similarity_W} and {asynchronous_similarity_W}.",
+    ),
+    Claim(
+        "2d",
+        "Fig. 2D",
+        "Without refractoriness, or with a short one (10 steps), the asynchronous network is unlike the discrete one; "
+        "with a long one it is like it.",
+        "similarity rises with the refractory period",
+        _similarities("r_r", "refractory period"),
+        (
+            _rises("W"),
+            _rises("M"),
+            Part("at 500 steps the mean cosine of W is at least 0.8", lambda v: v.r_r_500_W >= 0.8),
+        ),
+        "Similarity rises with the refractory period, from {r_r_0_W} (none) over {r_r_10_W} (10 steps) and {r_r_100_W} "
+        "(100) to {r_r_500_W} (500) for W, and from {r_r_0_M} over {r_r_10_M} and {r_r_100_M} to {r_r_500_M} for M.",
+    ),
+    Claim(
+        "2e",
+        "Fig. 2E",
+        "The bursting threshold matters little, unless it is 0.",
+        "a flat line but for a low point at 0",
+        _similarities("r_b", "threshold"),
+        (
+            Part(
+                "thresholds 0.5, 1 and 2 differ by at most 0.1 in the mean cosine of W",
+                lambda v: _highest(v, "r_b", (0.5, 1, 2), "W") - _lowest(v, "r_b", (0.5, 1, 2), "W") <= 0.1,
+            ),
+            Part(
+                "threshold 0 is at least 0.05 below all of them (W)",
+                lambda v: v.r_b_0_W <= _lowest(v, "r_b", (0.5, 1, 2), "W") - 0.05,
+            ),
+            Part(
+                "threshold 0 is at least 0.05 below all of them (M)",
+                lambda v: v.r_b_0_M <= _lowest(v, "r_b", (0.5, 1, 2), "M") - 0.05,
+            ),
+        ),
+        "The mean cosine of W is {r_b_0_W} at threshold 0, then {r_b_05_W} (0.5), {r_b_1_W} (1) and {r_b_2_W} (2); "
+        "of M {r_b_0_M}, {r_b_05_M}, {r_b_1_M} and {r_b_2_M}.",
+    ),
+    Claim(
+        "2f",
+        "Fig. 2F, A1",
+        "The hold matters: similarity changes with it, and the discrete Hebbian network stops learning below "
+        "150 steps.",
+        "similarity varies with the hold; at hold 50 the discrete fields show nothing",
+        {
+            **_similarities("hold", "hold"),
+            **{f"factors_{hold}": f"share of bars found by the discrete network at hold {hold}" for hold in HOLDS},
+        },
+        (
+            Part(
+                "the mean cosine of W differs by at least 0.05 between holds",
+                lambda v: _highest(v, "hold", HOLDS, "W") - _lowest(v, "hold", HOLDS, "W") >= 0.05,
+            ),
+            Part(
+                "at hold 50 the discrete network finds less than a quarter of the bars", lambda v: v.factors_50 < 0.25
+            ),
+            Part("at hold 150 it still finds more than half of them", lambda v: v.factors_150 > 0.5),
+        ),
+        "The discrete network finds {factors_50} of the bars at hold 50, {factors_150} at 150 and {factors_500} at "
+        "500. The mean cosine of the asynchronous network's W with that of the discrete one at the same hold is "
+        "{hold_50_W}, {hold_150_W} and {hold_500_W}; of M {hold_50_M}, {hold_150_M} and {hold_500_M}.",
+    ),
+    Claim(
+        "2g",
+        "Fig. 2G",
+        "Synapses changed in an untrained network: the discrete count is a staircase of step hold, the "
+        "asynchronous one "
+        "follows it.",
+        "two curves that lie close to each other",
+        _counts(
+            *(
+                f"{model}_{count}_untrained"
+                for model in ("asynchronous", "discrete")
+                for count in ("updates", "products")
+            )
+        ),
+        (
+            Part(
+                "over five presentations the asynchronous count is between half and twice the discrete one",
+                lambda v: 0.5 <= v.asynchronous_updates_untrained / v.discrete_updates_untrained <= 2,
+            ),
+            Part(
+                "so it is counted by Hebbian products that are not 0",
+                lambda v: 0.5 <= v.asynchronous_products_untrained / v.discrete_products_untrained <= 2,
+            ),
+        ),
+        "In an untrained network the asynchronous one changes {asynchronous_updates_untrained} synapses a step, the "
+        "discrete one {discrete_updates_untrained}: every synapse once a presentation. By Hebbian products that "
+        "are not 0 "
+        "it is {asynchronous_products_untrained} and {discrete_products_untrained}.",
+    ),
+    Claim(
+        "2h, 2i",
+        "Fig. 2H, I",
+        "Over training the discrete count rises, the asynchronous one falls slightly; both are far below the "
+        "continuous.",
+        "a rising, a slightly falling and a far higher curve",
+        COUNTS,
+        (
+            Part(
+                "discrete rises by at least 5 % (gradients that are not 0, the paper's count)",
+                lambda v: v.discrete_updates_trained >= 1.05 * v.discrete_updates_untrained,
+            ),
+            Part(
+                "discrete rises by at least 5 % (Hebbian products that are not 0)",
+                lambda v: v.discrete_products_trained >= 1.05 * v.discrete_products_untrained,
+            ),
+            Part(
+                "asynchronous falls, but by less than half",
+                lambda v: 0.5 <= v.asynchronous_updates_trained / v.asynchronous_updates_untrained < 1,
+            ),
+            Part(
+                "both stay below a tenth of the continuous count",
+                lambda v: (
+                    max(v.asynchronous_updates_trained, v.discrete_updates_trained) < v.continuous_updates_trained / 10
+                ),
+            ),
+        ),
+        "Counted as gradient entries that are not 0, the discrete count cannot rise: the leak changes every synapse at "
+        "each update, from the start on ({discrete_updates_untrained} a step, then {discrete_updates_trained}). "
+        "Counted by "
+        "Hebbian products alone it goes from {discrete_products_untrained} to {discrete_products_trained}. The "
+        "asynchronous count goes from {asynchronous_updates_untrained} to {asynchronous_updates_trained}, the "
+        "continuous "
+        "one is {continuous_updates_trained}.",
+    ),
+)
+
+
+def captions(scale: Scale) -> dict[str, str]:
+    return {
+        name: f"Reading: {reading}. (A) Cosine of each neuron's feed-forward weights with those of the discrete "
+        f"network "
+        "after training, from the same start and the same stimuli (seed 0): asynchronous blue, continuous orange. "
+        "(B) The same for lateral weights. (C) Mean cosine of feed-forward weights over training. (D) Mean cosine with "
+        "the discrete network over refractory periods, feed-forward (green) and lateral (grey); dashed the continuous "
+        "network. (E) Over bursting thresholds. (F) Over holds. (G) Synapses changed, summed up over five "
+        "presentations of an untrained network. (H) The same after training. (I) Synapses changed a step over "
+        "training; "
+        "dotted: only those whose Hebbian product is not 0. Error bars are the standard deviation over seeds."
+        for name, reading in DRAWN.items()
+    }
+
+
+def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
+    return {name: _draw(scale, results, numbers[reading], reading) for name, reading in DRAWN.items()}
+
+
+WEIGHTS = {"W": "tab:green", "M": "dimgray"}
+
+
+@figures.styled
+def _draw(scale: Scale, results: Results, numbers: Any, reading: str) -> Figure:
+    figure, axes = figures.lettered(["ABC", "DEF", "GHI"], (7.2, 5.8))
+    discrete = results[reading, "discrete", 0]
+    step = np.asarray(discrete["step"])
+    for model in ("asynchronous", "continuous"):
+        colour = figures.COLOURS[model]
+        for letter, weights in zip("AB", "WM", strict=True):
+            alike = similarity(results[reading, model, 0], discrete, weights)
+            axes[letter].hist(alike, [*np.linspace(0, 1, 21)], color=colour, alpha=0.6, label=model)
+        figures.mean_and_sd(axes["C"], step, numbers[f"{model}_over_time"], color=colour)
+    for letter, weights in zip("AB", "WM", strict=True):
+        axes[letter].set(xlabel=f"cosine with the discrete network, {weights}", ylabel="neurons", xlim=(0, 1))
+    axes["A"].legend(frameon=False, fontsize=6)
+    figures.steps_axis(axes["C"], "mean cosine of W")
+    axes["C"].set(ylim=(0, 1.02))
+    for letter, (name, values) in zip("DEF", VARIED.items(), strict=True):
+        if name not in varied(READINGS[reading]):
+            axes[letter].text(0.5, 0.5, f"varied under\n{PRESET} alone", ha="center", transform=axes[letter].transAxes)
+            continue
+        for weights, colour in WEIGHTS.items():
+            points = [numbers[f"{name}_{value:g}_{weights}".replace(".", "")] for value in values]
+            figures.mean_and_sd(axes[letter], range(len(values)), np.transpose(points), color=colour, label=weights)
+            if name == "hold":
+                there = [*range(len(values))]
+                dashed = [np.mean(numbers[f"continuous_hold_{value:g}_{weights}"]) for value in values]
+            else:
+                there = [0, len(values) - 1]
+                dashed = [np.mean(numbers[f"continuous_similarity_{weights}"])] * 2
+            axes[letter].plot(there, dashed, "--", color=colour, linewidth=0.8)
+        axes[letter].set_xticks(range(len(values)), [f"{value:g}" for value in values])
+        axes[letter].set(ylabel="mean cosine with\nthe discrete network", ylim=(0, 1.02))
+    axes["D"].set_xlabel("refractory period (steps)")
+    axes["E"].set_xlabel("bursting threshold")
+    axes["F"].set_xlabel("hold (steps)")
+    axes["D"].legend(frameon=False, fontsize=6)
+    for model in MODELS:
+        colour = figures.COLOURS[model]
+        for letter, when in (("G", "untrained"), ("H", "trained")):
+            count = numbers[f"{model}_{when}_window"][0]
+            axes[letter].plot(np.arange(1, len(count) + 1), count, color=colour, label=model)
+        counts = np.array(numbers[f"{model}_counts"])
+        figures.mean_and_sd(axes["I"], step, counts[:, :, 0], color=colour)
+        figures.mean_and_sd(axes["I"], step, counts[:, :, 1], color=colour, linestyle=":")
+    for letter, when in (("G", "untrained"), ("H", "trained")):
+        axes[letter].set(xlabel=f"Euler step, {when} network", ylabel="synapses changed so far", yscale="log")
+    axes["G"].legend(frameon=False, fontsize=6)
+    figures.steps_axis(axes["I"], "synapses changed a step")
+    axes["I"].autoscale(axis="y")
+    axes["I"].set_yscale("log")
+    return figure

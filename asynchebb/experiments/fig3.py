@@ -1,0 +1,213 @@
+"""Figure 3: three sets of stimuli one after the other. What is kept of the first ones?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from asynchebb import figures, metrics
+from asynchebb.experiments.claims import Claim, Means, Numbers, Part
+from asynchebb.experiments.readings import (
+    PARTLY_RUN,
+    PRESET,
+    READINGS,
+    RETAINING,
+    Reading,
+    in_succession,
+    set_names,
+    sets,
+)
+from asynchebb.experiments.results import Key, Results
+from asynchebb.experiments.scale import Scale
+from asynchebb.simulate import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Three sets in succession"
+DRAWN = {"fig3": PRESET, "fig3-projected": "Projected", "fig3-retaining": RETAINING}
+COMPARED = ("asynchronous", "discrete")
+
+
+def run_of(reading: Reading, model: str, scale: Scale, seed: int) -> Run:
+    over_time = reading.concerning(model) in (READINGS[name] for name in DRAWN.values())
+    network = reading.network(model, scale)
+    return in_succession(scale, network, sets(scale), reading.hold, seed, snapshots=3 if over_time else 1)
+
+
+def runs(scale: Scale) -> dict[Key, Run]:
+    return {
+        (name, model, seed): run_of(reading, model, scale, seed)
+        for name, reading in READINGS.items()
+        if name != PARTLY_RUN
+        for model in COMPARED
+        for seed in range(scale.seeds)
+    }
+
+
+def ends(kept: Any) -> list[int]:
+    """The last snapshot of each phase."""
+    phase = np.asarray(kept["phase"])
+    return [int(np.flatnonzero(phase == p)[-1]) for p in range(phase[-1] + 1)]
+
+
+def measure(scale: Scale, results: Results) -> Numbers:
+    numbers: dict[str, dict[str, list[float]]] = {}
+    for name, model, seed in results:
+        for measured, value in measure_one(results[name, model, seed], sets(scale)).items():
+            numbers.setdefault(name, {}).setdefault(f"{model}_{measured}", []).append(value)
+    return numbers
+
+
+def measure_one(kept: Any, shown: tuple[Any, ...]) -> dict[str, float]:
+    error, last = np.asarray(kept["error_last"]), ends(kept)
+    measures: dict[str, float] = {}
+    for number, end in enumerate(last):
+        measures[f"untrained_{number + 1}"] = float(error[0, number])
+        measures[f"learnt_{number + 1}"] = float(error[end, number])
+        measures[f"end_{number + 1}"] = float(error[-1, number])
+    return measures | fate_of_fields(kept["W"][last[0]], kept["W"][-1], shown)
+
+
+def fate_of_fields(before: np.ndarray, after: np.ndarray, shown: tuple[Any, ...]) -> dict[str, float]:
+    """What became of the fields that showed a bar after the first set, and which fields took up the other sets."""
+    bar, bar_after = (metrics.tuned_to(W, shown[0]) for W in (before, after))
+    keeps = (bar >= 0) & (bar == bar_after)
+    bars, still = np.unique(bar[bar >= 0]), np.unique(bar_after[bar_after >= 0])
+    takes_up = np.zeros(len(bar), bool)
+    for stimulus in shown[1:]:
+        takes_up |= metrics.tuned_to(after, stimulus) >= 0
+    redundant = np.isin(bar, bar[keeps]) & (bar >= 0)  # another neuron shows the same bar, and goes on to
+    free = (bar < 0) | redundant
+    return {
+        "bars_kept": float(np.isin(bars, still).mean()) if len(bars) else 0.0,
+        "fields_kept": float(keeps.sum() / max(1, (bar >= 0).sum())),
+        "took_up": float(takes_up.sum()),
+        "taken_from_free": float(free[takes_up].mean()) if takes_up.any() else 0.0,
+    }
+
+
+def _shows(model: str) -> dict[str, str]:
+    return {
+        f"{model}_{name}_{number}": says.format(number)
+        for name, says in (
+            ("untrained", "error on set {} before training"),
+            ("learnt", "error on set {} at the end of its own phase"),
+            ("end", "error on set {} at the end"),
+        )
+        for number in (1, 2, 3)
+    }
+
+
+def _each(v: Means, model: str, name: str) -> np.ndarray:
+    return np.array([v[f"{model}_{name}_{number}"] for number in (1, 2, 3)])
+
+
+CLAIMS = (
+    Claim(
+        "3a",
+        "Fig. 3A",
+        "After three sets in succession the asynchronous network's error is low on all three.",
+        "three curves that fall in their phases and stay low",
+        _shows("asynchronous"),
+        (
+            Part(
+                "each set is learnt in its phase: the error falls to at most half of the untrained network's",
+                lambda v: bool(np.all(_each(v, "asynchronous", "learnt") <= _each(v, "asynchronous", "untrained") / 2)),
+            ),
+            Part(
+                "it stays: at the end the error is at most 0.1 above that, on each set",
+                lambda v: bool(np.all(_each(v, "asynchronous", "end") <= _each(v, "asynchronous", "learnt") + 0.1)),
+            ),
+            Part(
+                "at the end the error is at most half of the untrained network's on each set",
+                lambda v: bool(np.all(_each(v, "asynchronous", "end") <= _each(v, "asynchronous", "untrained") / 2)),
+            ),
+        ),
+        "At the end of its own phase each set's error is {asynchronous_learnt_1}, {asynchronous_learnt_2} and "
+        "{asynchronous_learnt_3}; at the end of all {asynchronous_end_1}, {asynchronous_end_2} and "
+        "{asynchronous_end_3}: "
+        "what was learnt before is lost when the next set comes. Thresholds, refractory periods and dynamics were "
+        "searched for a setting that keeps it: see “One reading for all figures?”.",
+    ),
+    Claim(
+        "3b",
+        "Fig. 3B",
+        "The discrete network's error rises again on sets 1 and 2.",
+        "the curves of sets 1 and 2 rise when the next set comes",
+        _shows("discrete"),
+        (
+            Part(
+                "each set is learnt in its phase: the error falls to at most half of the untrained network's",
+                lambda v: bool(np.all(_each(v, "discrete", "learnt") <= _each(v, "discrete", "untrained") / 2)),
+            ),
+            Part("set 1 rises by more than 0.1 until the end", lambda v: v.discrete_end_1 > v.discrete_learnt_1 + 0.1),
+            Part("set 2 rises by more than 0.1 until the end", lambda v: v.discrete_end_2 > v.discrete_learnt_2 + 0.1),
+        ),
+        "At the end of their phases the errors are {discrete_learnt_1}, {discrete_learnt_2}, {discrete_learnt_3} "
+        "(untrained {discrete_untrained_1}, {discrete_untrained_2}, {discrete_untrained_3}), at the end of all "
+        "{discrete_end_1}, {discrete_end_2}, {discrete_end_3}.",
+    ),
+    Claim(
+        "3c",
+        "Fig. 3 insets, F3, F4",
+        "In the asynchronous network unstructured and redundant fields take up the new sets, not the tuned ones.",
+        "fields that show a bar keep it; unstructured ones change",
+        {
+            "asynchronous_bars_kept": "share of the bars found in phase 1 that some neuron still shows at the end",
+            "asynchronous_fields_kept": "share of the fields that showed a bar and still show it",
+            "asynchronous_took_up": "fields that show a factor of sets 2 and 3 at the end",
+            "asynchronous_taken_from_free": "share of them that were unstructured or redundant after phase 1",
+        },
+        (
+            Part("at least 90 % of the bars are still shown at the end", lambda v: v.asynchronous_bars_kept >= 0.9),
+            Part(
+                "more than half of the fields that show a new factor were unstructured or redundant",
+                lambda v: v.asynchronous_taken_from_free > 0.5,
+            ),
+        ),
+        "Of the bars found in the first phase {asynchronous_bars_kept} are still shown at the end. Of the fields that "
+        "came to show a factor of the new sets {asynchronous_taken_from_free} had been unstructured or redundant.",
+    ),
+)
+
+
+def captions(scale: Scale) -> dict[str, str]:
+    return {
+        name: f"Reading: {reading}. Error at step 500 of a presentation on each of three sets, which are shown "
+        f"one after "
+        "the other (dashed lines: the set changes), for the asynchronous (A) and the discrete network (B), mean and "
+        "standard deviation over seeds. Sets 2 and 3 are our choice, since the paper does not describe its own. Below, "
+        "the fields of the same 20 neurons, drawn at random, after each phase (seed 0)."
+        for name, reading in DRAWN.items()
+    }
+
+
+def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
+    return {name: _draw(scale, results, reading) for name, reading in DRAWN.items()}
+
+
+SET_COLOURS = ("tab:purple", "tab:brown", "tab:pink")
+
+
+@figures.styled
+def _draw(scale: Scale, results: Results, reading: str) -> Figure:
+    figure, axes = figures.lettered(["AB", "xyzuvw"], (7.2, 3.9), [1.6, 1.0], letters="AB")
+    chosen = np.random.default_rng(0).choice(scale.n, 20, replace=False)
+    for letter, model, insets in (("A", "asynchronous", "xyz"), ("B", "discrete", "uvw")):
+        of = [results[reading, model, seed] for seed in range(scale.seeds)]
+        step, last = np.asarray(of[0]["step"]), ends(of[0])
+        for number, (colour, name) in enumerate(zip(SET_COLOURS, set_names(scale), strict=True)):
+            error = [kept["error_last"][:, number] for kept in of]
+            figures.mean_and_sd(axes[letter], step, error, color=colour, label=name)
+        for end in last[:-1]:
+            axes[letter].axvline(step[end], color="tab:red", linestyle="--", linewidth=0.8)
+        figures.steps_axis(axes[letter], "reconstruction error")
+        axes[letter].set(ylim=(0, 0.8))
+        axes[letter].set_title(model, color=figures.COLOURS[model])
+        for inset, end, number in zip(insets, last, (1, 2, 3), strict=True):
+            figures.mosaic(axes[inset], of[0]["W"][end][chosen], (scale.p, scale.p), np.arange(20.0)[::-1])
+            axes[inset].set_title(f"after set {number}", fontsize=7)
+    axes["A"].legend(frameon=False, fontsize=6)
+    return figure

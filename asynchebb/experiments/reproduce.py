@@ -1,0 +1,281 @@
+"""Everything by one command: run what has not been run, measure, judge, draw, report."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from asynchebb import figures
+from asynchebb.checks import InputError, one_of
+from asynchebb.dynamics import Potential, Projected
+from asynchebb.experiments import capacity, fig1, fig2, fig3, figA, figC, figF, patches, search, sequences
+from asynchebb.experiments.claims import Claim, Numbers, Part, Verdict, judge, over_all
+from asynchebb.experiments.readings import PRESET, READINGS
+from asynchebb.experiments.results import Key, Results
+from asynchebb.experiments.scale import SCALES, Scale
+from asynchebb.files import atomic, make_writable
+from asynchebb.schedules import Continuous
+from asynchebb.simulate import Run
+from asynchebb.sweeps import run_all
+from asynchebb.sweeps.folder import Folder, Status
+
+EXPERIMENTS: dict[str, ModuleType] = {
+    module.__name__.rpartition(".")[2]: module
+    for module in (fig1, fig2, fig3, figA, figC, figF, search, patches, sequences, capacity)
+}
+
+
+class Judged(NamedTuple):
+    """A claim, the verdict under each reading, and the one over all."""
+
+    claim: Claim
+    verdicts: dict[str, Verdict]
+    over_all: str
+
+
+class Finding(NamedTuple):
+    """What one experiment has given."""
+
+    name: str
+    title: str
+    figures: dict[str, str]  # captions by the picture's name
+    claims: list[Judged]
+
+
+class Outcome(NamedTuple):
+    scale: str
+    findings: list[Finding]
+    failures: dict[str, str]  # what was wrong with a run, by its name
+    work: dict[str, Any]  # what it took, where
+
+
+def experiments(names: Sequence[str], scale: Scale) -> list[str]:
+    """The experiments of these names, which may be those of figures; of none, all."""
+    draws = {figure: name for name, module in EXPERIMENTS.items() for figure in module.captions(scale)}
+    known = {name: name for name in EXPERIMENTS} | draws
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"figures names {name!r}; it must name some of {', '.join([*EXPERIMENTS, *sorted(draws)])}"
+            )
+    wanted = {known[name] for name in names} or {*EXPERIMENTS}
+    return [name for name in EXPERIMENTS if name in wanted]
+
+
+def reproduce(
+    names: Sequence[str],
+    scale_name: str,
+    out: Path,
+    executor: AbstractContextManager[Any],
+    workers: int,
+    engine: str = "cpu",
+    retry_failed: bool = False,
+    on_status: Callable[[Status], object] = lambda status: None,
+    say: Callable[[str], object] = lambda sentence: None,
+) -> Outcome:
+    """Do these experiments at this scale, as far as that has not been done, and write the report.
+
+    `workers` is how many the executor has; 0 if that is not known.
+    """
+    from asynchebb import report
+
+    one_of("scale", scale_name, SCALES)
+    scale = SCALES[scale_name]
+    wanted = experiments(names, scale)
+    runs = {name: EXPERIMENTS[name].runs(scale) for name in wanted}
+    pictures = out / "figures"
+    make_writable("out", out, pictures)
+    status = _run(runs, out, executor, engine, retry_failed, on_status, scale_name, workers)
+    started, findings = time.perf_counter(), []
+    for name in wanted:
+        if any(_failure(out, run) for run in runs[name].values()):
+            continue
+        say(f"{name}: measuring and drawing")
+        findings.append(_finding(name, scale, runs[name], out, engine))
+    work = _work(out, scale_name) | {"drawing": time.perf_counter() - started}
+    if work["workers"] and work["peak_memory"]:
+        findings.append(Finding("work", "Time and memory", {}, [_judge_work(work)]))
+    failures = {
+        _label(name, key): why for name in wanted for key, run in runs[name].items() if (why := _failure(out, run))
+    }
+    outcome = Outcome(scale_name, findings, failures if status.failed else {}, work)
+    write(out / "claims.json", json.dumps(report.as_json(outcome), indent=1, ensure_ascii=False) + "\n")
+    write(out / "claims.md", report.markdown(outcome))
+    write(out / "index.html", report.page(outcome, pictures))
+    return outcome
+
+
+def _run(
+    runs: Mapping[str, Mapping[Key, Run]],
+    out: Path,
+    executor: AbstractContextManager[Any],
+    engine: str,
+    retry_failed: bool,
+    on_status: Callable[[Status], object],
+    scale_name: str,
+    workers: int,
+) -> Status:
+    """Have all runs done, each once whoever needs it; what that takes is added to what it took before."""
+    labels: dict[str, str] = {}
+    different: dict[str, Run] = {}
+    for name, of in runs.items():
+        for key, run in of.items():
+            labels.setdefault(run.identity, _label(name, key))
+            different.setdefault(run.identity, run)
+    # The longest first: the last ones should not keep one core busy alone.
+    in_order = sorted(different.values(), key=_work_of, reverse=True)
+    axes = [[{"name": "experiment", "values": [labels[run.identity] for run in in_order]}]]
+    work = [_work_of(run) for run in in_order]
+    kept = Folder(sweep_folder(out))
+    missing = [run for run in in_order if not kept.has_ended(run.identity)]
+    started = time.perf_counter()
+    try:
+        title = f"reproduction, {scale_name} scale"
+        _, status = run_all(title, axes, in_order, kept.path, executor, engine, retry_failed, on_status, work)
+    finally:
+        done = [run for run in missing if kept.has_ended(run.identity)]
+        if done:
+            _add_work(out, scale_name, time.perf_counter() - started, workers, done)
+    return status
+
+
+def sweep_folder(out: Path) -> Path:
+    """Where the runs are kept, as a sweep's are."""
+    return out / "sweep"
+
+
+def _work_of(run: Run) -> int:
+    """Roughly how long it takes beside others, its tests included, as seen at small scale."""
+    network = run.network
+    slow = COSTS[type(network.dynamics)] * (2.5 if isinstance(network.schedule, Continuous) else 1)
+    return int(run.steps * network.n * slow)
+
+
+COSTS = {Potential: 1, Projected: 5}
+
+
+def _label(name: str, key: Key) -> str:
+    return f"{name}: {', '.join(map(str, key))}"
+
+
+def _failure(out: Path, run: Run) -> str | None:
+    folder = Folder(sweep_folder(out))
+    if folder.file(run.identity, "json").exists():
+        return None
+    file = folder.file(run.identity, "failed")
+    return json.loads(file.read_text(encoding="utf-8"))["error"] if file.exists() else "it was not run"
+
+
+def _finding(name: str, scale: Scale, runs: Mapping[Key, Run], out: Path, engine: str) -> Finding:
+    module = EXPERIMENTS[name]
+    results = Results(runs, Folder(sweep_folder(out)).runs, engine)
+    try:
+        numbers = _measured(name, scale, results, out)
+        for picture, figure in module.draw(scale, results, numbers).items():
+            for kind in ("png", "pdf"):
+                figures.save(figure, out / "figures" / f"{picture}.{kind}")
+    finally:
+        results.close()
+    claims = []
+    for claim in module.CLAIMS:
+        verdicts = {reading: judge(claim, numbers[reading]) for reading in READINGS if reading in numbers}
+        claims.append(Judged(claim, verdicts, over_all(verdicts, PRESET)))
+    return Finding(name, module.TITLE, module.captions(scale), claims)
+
+
+def _measured(name: str, scale: Scale, results: Results, out: Path) -> Numbers:
+    """The experiment's numbers, which are kept as long as neither the runs nor the code changes."""
+    made_of = json.dumps([code(), scale, sorted(run.identity for run in results.runs.values())])
+    fingerprint = hashlib.sha256(made_of.encode()).hexdigest()
+    file = out / "measured" / f"{name}.json"
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if content["fingerprint"] == fingerprint:
+            return content["numbers"]
+    except (OSError, ValueError, KeyError):
+        pass
+    numbers = EXPERIMENTS[name].measure(scale, results)
+    file.parent.mkdir(exist_ok=True)
+    write(file, json.dumps({"fingerprint": fingerprint, "numbers": numbers}))
+    return numbers
+
+
+@cache
+def code() -> str:
+    """A digest of the whole package."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def write(file: Path, text: str) -> None:
+    with atomic(file, file.parent) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+# What it took
+
+WORK = Claim(
+    "S",
+    "App. D",
+    "A simulation takes a few hours on a desktop, and less than 4 GB.",
+    "a few hours, 4 GB",
+    {
+        "hours": "hours for ten million Euler steps on one core, mean of all runs here, their tests included",
+        "gigabytes": "memory of the largest process (GB)",
+    },
+    (
+        Part("ten million steps take less than three hours", lambda v: v.hours < 3),
+        Part("no process takes more than 4 GB", lambda v: v.gigabytes < 4),
+    ),
+)
+
+
+def _judge_work(work: Mapping[str, Any]) -> Judged:
+    hours = work["seconds"] * work["workers"] / max(1, work["steps"]) * 1e7 / 3600
+    verdict = judge(WORK, {"hours": [hours], "gigabytes": [work["peak_memory"] / 1e9]})
+    return Judged(WORK, {PRESET: verdict}, verdict.holds)
+
+
+def _work(out: Path, scale: str) -> dict[str, Any]:
+    nothing = {"seconds": 0.0, "runs": 0, "steps": 0, "peak_memory": 0, "workers": 0}
+    try:
+        return json.loads((out / "work.json").read_text(encoding="utf-8")).get(scale, nothing)
+    except (OSError, ValueError):
+        return nothing
+
+
+def _add_work(out: Path, scale: str, seconds: float, workers: int, done: Sequence[Run]) -> None:
+    """Of all calls so far at this scale, those broken off too."""
+    try:
+        content = json.loads((out / "work.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        content = {}
+    before = _work(out, scale)
+    content[scale] = {
+        "seconds": before["seconds"] + seconds,
+        "runs": before["runs"] + len(done),
+        "steps": before["steps"] + sum(run.steps for run in done),
+        "peak_memory": max(before["peak_memory"], peak_memory()),
+        "workers": workers,
+    }
+    write(out / "work.json", json.dumps(content, indent=1) + "\n")
+
+
+def peak_memory() -> int:
+    """Bytes that the largest of this process and its workers has held; 0 where the system does not tell."""
+    try:
+        import resource
+        import sys
+    except ImportError:
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))

@@ -1,0 +1,140 @@
+"""Is there one reading under which figures 1, 2 and 3 hold together? A map over threshold and refractory period."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from asynchebb import figures, metrics
+from asynchebb.dynamics import Potential, Projected
+from asynchebb.experiments import fig1, fig2, fig3
+from asynchebb.experiments.claims import Claim, Means, Numbers, Part
+from asynchebb.experiments.readings import Reading, sets
+from asynchebb.experiments.results import Key, Results, activity, factors_found, fields
+from asynchebb.experiments.scale import Scale
+from asynchebb.simulate import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "One reading for all figures?"
+REFRACTORY = (100, 500)
+THRESHOLDS = {"Potential": (1, 1.5, 2), "Projected": (1, 1.5, 2)}
+DYNAMICS = {"Potential": Potential(), "Projected": Projected()}
+
+# What must hold together: bars are learnt, most neurons match the discrete network's, all three sets are kept.
+# (The last part of 2a is on the continuous network.)
+PARTS = {claim.id: claim.parts for module in (fig1, fig2, fig3) for claim in module.CLAIMS}
+TOGETHER = {"1a": PARTS["1a"], "2a": PARTS["2a"][:2], "3a": PARTS["3a"]}
+
+
+def readings() -> dict[Key, Reading]:
+    return {
+        (dynamics, r_b, r_r): Reading(DYNAMICS[dynamics], r_b=r_b, r_r=r_r)
+        for dynamics, thresholds in THRESHOLDS.items()
+        for r_b in thresholds
+        for r_r in REFRACTORY
+    }
+
+
+def runs(scale: Scale) -> dict[Key, Run]:
+    found: dict[Key, Run] = {key: fig3.run_of(reading, "asynchronous", scale, 0) for key, reading in readings().items()}
+    found |= {
+        (name, "discrete"): fig3.run_of(Reading(dynamics), "discrete", scale, 0) for name, dynamics in DYNAMICS.items()
+    }
+    return found
+
+
+def measure(scale: Scale, results: Results) -> Numbers:
+    shown = sets(scale)
+    numbers: dict[str, dict[str, list[float]]] = {name: {} for name in DYNAMICS}
+    for dynamics, r_b, r_r in readings():
+        kept, discrete = results[dynamics, r_b, r_r], results[dynamics, "discrete"]
+        after, discrete_after = fig3.ends(kept)[0], fig3.ends(discrete)[0]
+        learnt = fields(kept, shown[0], after)
+        total = learnt.single + learnt.mixed + learnt.unstructured
+        alike = metrics.weight_similarity(kept["W"][after], discrete["W"][discrete_after])
+        active = activity(discrete, snapshot=discrete_after) > 0
+        measures = {
+            "asynchronous_bars": learnt.single / total,
+            "asynchronous_crosses": learnt.mixed / total,
+            "asynchronous_factors": factors_found(kept, shown[0], after),
+            "asynchronous_same_W": float(np.mean(alike > fig2.SAME)),
+            "asynchronous_same_active_W": float(np.mean(alike[active] > fig2.SAME)),
+            **{f"asynchronous_{name}": value for name, value in fig3.measure_one(kept, shown).items()},
+        }
+        means = Means(measures)
+        held = {name: [bool(part.holds(means)) for part in parts] for name, parts in TOGETHER.items()}
+        of = numbers[dynamics]
+        for name, value in (
+            ("bars", measures["asynchronous_bars"]),
+            ("crosses", measures["asynchronous_crosses"]),
+            ("factors", measures["asynchronous_factors"]),
+            ("same", measures["asynchronous_same_active_W"]),
+            ("worst", max(measures[f"asynchronous_end_{number}"] for number in (1, 2, 3))),
+            *((name, float(np.mean(parts))) for name, parts in held.items()),
+            ("together", float(np.mean([part for parts in held.values() for part in parts]))),
+        ):
+            of.setdefault(name, []).append(value)
+    for of in numbers.values():
+        table = {name: np.array(of[name]) for name in TOGETHER}
+        of["best"] = [max(of["together"])]
+        for pair in (("1a", "2a"), ("1a", "3a")):
+            of["best_" + "_".join(pair)] = [float(max(np.mean([table[name] for name in pair], axis=0)))]
+    return numbers
+
+
+CLAIMS = (
+    Claim(
+        "J",
+        "Figs. 1–3",
+        "One and the same asynchronous network learns bars (1a), matches the discrete network (2a) and keeps "
+        "three sets "
+        "(3a).",
+        "one set of constants for all figures",
+        {
+            "best_1a_2a": "of the parts of 1a and 2a, the largest share that holds at one setting",
+            "best_1a_3a": "of the parts of 1a and 3a",
+            "best": "of the parts of all three",
+        },
+        (
+            Part("1a and 2a hold at one setting", lambda v: v.best_1a_2a == 1),
+            Part("1a and 3a hold at one setting", lambda v: v.best_1a_3a == 1),
+            Part("all three hold at one setting", lambda v: v.best == 1),
+        ),
+        "At the best setting under Potential dynamics {best} of all parts hold. Thresholds and refractory periods pull "
+        "apart: a low threshold gives many bars and loses them to the next set, a high one keeps what is learnt "
+        "because "
+        "few neurons learn, which then neither fill the hundred most active nor match the discrete network's.",
+    ),
+)
+
+
+def captions(scale: Scale) -> dict[str, str]:
+    return {
+        "search": "After three sets in succession, over thresholds (columns) and refractory periods (rows), for both "
+        "dynamics. (A, E) Share of the 100 most active fields that are bars after the first set. (B, F) Share of the "
+        "bars found. (C, G) The largest error on the three sets at the end. (D, H) Share of the parts of claims 1a, 2a "
+        "and 3a that hold. Dark is better. One seed. Not in the paper."
+    }
+
+
+@figures.styled
+def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
+    figure, axes = figures.lettered(["ABCD", "EFGH"], (7.2, 3.8))
+    says = {
+        "bars": "are bars",
+        "factors": "found",
+        "worst": "error at end",
+        "together": "parts",
+    }
+    for letters, (dynamics, thresholds) in zip(("ABCD", "EFGH"), THRESHOLDS.items(), strict=True):
+        for letter, (name, title) in zip(letters, says.items(), strict=True):
+            table = np.reshape(numbers[dynamics][name], (len(thresholds), len(REFRACTORY))).T
+            better = "low" if name == "worst" else "high"
+            figures.heat_map(axes[letter], table, REFRACTORY, thresholds, better=better)
+            axes[letter].set_title(title)
+            axes[letter].set_xlabel("threshold $r_b$")
+        axes[letters[0]].set_ylabel(f"{dynamics}\nrefractory period")
+    return {"search": figure}

@@ -1,0 +1,315 @@
+"""The reproduction as one page that a browser opens without a network, and as JSON."""
+
+from __future__ import annotations
+
+import base64
+import os
+import platform
+from datetime import timedelta
+from html import escape
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from asynchebb.experiments.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Verdict
+from asynchebb.experiments.readings import PAPERS_HOLD, PRESET, READINGS, SETTLING
+from asynchebb.experiments.scale import SCALES
+
+if TYPE_CHECKING:
+    from asynchebb.experiments.reproduce import Judged, Outcome
+
+MARKS = {HOLDS: "✓", IN_PART: "◐", FAILS: "✗", NOT_RUN: "·"}
+KINDS = {HOLDS: "yes", IN_PART: "part", FAILS: "no", NOT_RUN: "none"}
+
+
+def as_json(outcome: Outcome) -> dict[str, Any]:
+    """All that was judged, with what was measured."""
+    claims = [
+        {
+            "id": judged.claim.id,
+            "where": judged.claim.where,
+            "claim": judged.claim.says,
+            "paper": judged.claim.paper,
+            "holds": judged.over_all,
+            "measures": dict(judged.claim.shows),
+            "readings": {
+                reading: {"holds": verdict.holds, "parts": verdict.parts, "mean": verdict.mean, "sd": verdict.sd}
+                for reading, verdict in judged.verdicts.items()
+                if verdict.holds != NOT_RUN
+            },
+            "instead": instead(judged, outcome.scale),
+        }
+        for judged in _claims(outcome)
+    ]
+    return {
+        "scale": {"name": outcome.scale, **SCALES[outcome.scale]._asdict()},
+        "preset": PRESET,
+        "readings": {name: _values(reading) for name, reading in READINGS.items()},
+        "work": outcome.work,
+        "machine": machine(),
+        "versions": versions(),
+        "failures": outcome.failures,
+        "claims": claims,
+    }
+
+
+def _claims(outcome: Outcome) -> list[Judged]:
+    return [judged for finding in outcome.findings for judged in finding.claims]
+
+
+def _values(reading: Any) -> dict[str, Any]:
+    return {name: value if isinstance(value, int | float) else repr(value) for name, value in reading._asdict().items()}
+
+
+def instead(judged: Judged, scale: str) -> str:
+    """What happens where a claim does not hold: its text, with what was measured under the presets' reading."""
+    if judged.over_all in (HOLDS, NOT_RUN) or scale == "smoke":  # so short a run shows nothing
+        return ""
+    tried = {name: verdict for name, verdict in judged.verdicts.items() if verdict.holds != NOT_RUN}
+    verdict = tried.get(PRESET) or next(iter(tried.values()))
+    measured = {name: number(value, judged.claim.shows[name]) for name, value in verdict.mean.items()}
+    said = [judged.claim.instead.format(**measured)]
+    if len(tried) > 1:
+        under = {kind: [f"“{name}”" for name in tried if tried[name].holds == kind] for kind in (HOLDS, IN_PART, FAILS)}
+        so = "; ".join(f"it {kind} under {', '.join(names)}" for kind, names in under.items() if names)
+        said.append(f"Of the readings that were tried, {so}.")
+    return " ".join(said)
+
+
+def number(value: float, says: str = "") -> str:
+    """Shares as per cent, the others with as many digits as tell something."""
+    if says.startswith("share"):
+        return f"{100 * value:.0f} %"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def machine() -> dict[str, Any]:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        processor = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        processor = platform.processor() or platform.machine()
+    return {"processor": processor, "cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}"}
+
+
+def versions() -> dict[str, str]:
+    packages = ("asynchebb", "numpy", "numba", "scipy", "scikit-learn", "matplotlib", "xarray")
+    return {"python": platform.python_version(), **{package: version(package) for package in packages}}
+
+
+def markdown(outcome: Outcome) -> str:
+    """The claims as a table, and a paragraph on each that does not hold."""
+    scale = SCALES[outcome.scale]
+    lines = [
+        "# What holds of the paper",
+        "",
+        f"Made by `asynchebb reproduce --scale {outcome.scale}`: n = {scale.n}, {scale.p} × {scale.p} pixels, "
+        f"{scale.steps:,} Euler steps a run, {scale.seeds} seeds. ✓ holds, ◐ holds in part, ✗ does not hold, · was not "
+        "run, under each reading; *over all* counts the reading of the presets first. What was measured, and by which "
+        "margins each claim is judged, is in the report.",
+        "",
+        "| | claim | where | over all | " + " | ".join(READINGS) + " |",
+        "| --- " * (4 + len(READINGS)) + "|",
+    ]
+    for judged in _claims(outcome):
+        marks = (MARKS[judged.verdicts[name].holds if name in judged.verdicts else NOT_RUN] for name in READINGS)
+        said = f"{MARKS[judged.over_all]} {judged.over_all}"
+        lines.append(
+            f"| {judged.claim.id} | {judged.claim.says} | {judged.claim.where} | {said} | {' | '.join(marks)} |"
+        )
+    lines += ["", "## What happens instead", ""]
+    for judged in _claims(outcome):
+        if paragraph := instead(judged, outcome.scale):
+            lines += [f"**{judged.claim.id}** ({judged.over_all}). {paragraph}", ""]
+    return "\n".join(lines)
+
+
+def page(outcome: Outcome, pictures: Path) -> str:
+    """The whole report."""
+    claims = _claims(outcome)
+    counted = {kind: sum(judged.over_all == kind for judged in claims) for kind in (HOLDS, IN_PART, FAILS)}
+    tally = " ".join(
+        f'<span class="tally {KINDS[kind]}"><b>{count}</b> {escape(_plural(kind, count))}</span>'
+        for kind, count in counted.items()
+    )
+    smoke = (
+        '<p class="warning">Smoke scale: runs are far too short to learn anything. This page shows that everything '
+        "works, not what is true.</p>"
+        if outcome.scale == "smoke"
+        else ""
+    )
+    failed = "".join(
+        f"<li>{escape(name)}: {escape(why.splitlines()[0] if why else '')}</li>"
+        for name, why in outcome.failures.items()
+    )
+    failures = (
+        f'<p class="warning">These runs failed, and what needs them is left out:</p><ul>{failed}</ul>' if failed else ""
+    )
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Asynchronous Hebbian/anti-Hebbian networks, reproduced</title>
+<style>{STYLE.replace("READINGS", str(len(READINGS)))}</style>
+</head>
+<body>
+<header>
+<h1>Asynchronous Hebbian/anti-Hebbian networks, reproduced</h1>
+<p>Every figure and every claim of Aguiar &amp; Hennig (2024), computed again by <b>asynchebb</b> and judged by margins
+that were fixed before the runs. A claim <b class="yes">holds ✓</b> if it does under the reading of the paper that the
+presets use (<i>{escape(PRESET)}</i>); it <b class="part">holds in part ◐</b> if some of what it says is so there, or
+all of it under another reading; else it <b class="no">does not hold ✗</b>. Click on a claim for what was measured.</p>
+<p>{tally}</p>
+{smoke}{failures}
+</header>
+<nav>{" ".join(f'<a href="#{one.name}">{escape(_heading(one.name))}</a>' for one in outcome.findings if one.figures)}
+<a href="#readings">readings</a> <a href="#made">how it was made</a></nav>
+<section id="claims"><h2>Claims</h2>
+<div class="row head"><span></span><span></span><span><i>over all</i></span>
+{"".join(f'<span><i title="{escape(_about(name))}">{escape(name)}</i></span>' for name in READINGS)}</div>
+{"".join(_claim(judged, outcome.scale) for judged in claims)}
+</section>
+{"".join(_finding(finding, pictures) for finding in outcome.findings if finding.figures)}
+{_readings()}
+{_made(outcome)}
+</body>
+</html>
+"""
+
+
+def _plural(kind: str, count: int) -> str:
+    return kind if count == 1 else {HOLDS: "hold", IN_PART: "hold in part", FAILS: "do not hold"}[kind]
+
+
+def _heading(name: str) -> str:
+    return f"Figure {name[3:]}" if name.startswith("fig") else name.capitalize()
+
+
+def _about(name: str) -> str:
+    return ", ".join(f"{field} = {value}" for field, value in _values(READINGS[name]).items())
+
+
+def _mark(kind: str) -> str:
+    return f'<span class="{KINDS[kind]}" title="{kind}">{MARKS[kind]}</span>'
+
+
+def _claim(judged: Judged, scale: str) -> str:
+    claim, verdicts = judged.claim, judged.verdicts
+    marks = "".join(_mark(verdicts[name].holds if name in verdicts else NOT_RUN) for name in READINGS)
+    shown = {name: verdict for name, verdict in verdicts.items() if verdict.holds != NOT_RUN}
+    paragraph = instead(judged, scale)
+    return f"""<details class="claim" id="claim-{escape(claim.id)}"><summary class="row">
+<b>{escape(claim.id)}</b>
+<span>{escape(claim.says)}<br><small>{escape(claim.where)}: {escape(claim.paper)}</small></span>
+<span class="over {KINDS[judged.over_all]}" title="{judged.over_all}">{MARKS[judged.over_all]}</span>{marks}</summary>
+<div class="body">
+{f"<p><b>Instead:</b> {escape(paragraph)}</p>" if paragraph else ""}
+<div class="wide"><table><tr><th>Judged by</th>{"".join(f"<th>{escape(name)}</th>" for name in shown)}</tr>
+{"".join(_part_row(part.says, shown) for part in claim.parts)}
+<tr><th>Measured (mean ± sd)</th>{"<th></th>" * len(shown)}</tr>
+{"".join(_measure_row(name, says, shown) for name, says in claim.shows.items())}</table></div></div></details>
+"""
+
+
+def _part_row(says: str, shown: dict[str, Verdict]) -> str:
+    cells = "".join(f"<td>{_mark(HOLDS if verdict.parts[says] else FAILS)}</td>" for verdict in shown.values())
+    return f"<tr><td>{escape(says)}</td>{cells}</tr>"
+
+
+def _measure_row(name: str, says: str, shown: dict[str, Verdict]) -> str:
+    cells = "".join(
+        f"<td>{number(verdict.mean[name], says)}"
+        + (f" <small>± {number(verdict.sd[name], says)}</small>" if verdict.sd[name] else "")
+        + "</td>"
+        for verdict in shown.values()
+    )
+    return f"<tr><td>{escape(says)}</td>{cells}</tr>"
+
+
+def _finding(finding: Any, pictures: Path) -> str:
+    drawn = "".join(_figure(name, caption, pictures) for name, caption in finding.figures.items())
+    return f'<section id="{finding.name}"><h2>{_heading(finding.name)}: {escape(finding.title)}</h2>{drawn}</section>\n'
+
+
+def _figure(name: str, caption: str, pictures: Path) -> str:
+    picture = base64.b64encode((pictures / f"{name}.png").read_bytes()).decode()
+    return (
+        f'<figure id="{name}-picture"><img alt="{escape(name)}" src="data:image/png;base64,{picture}">'
+        f"<figcaption><b>{_heading(name)}.</b> {escape(caption)} "
+        f'<a href="{pictures.name}/{name}.pdf">PDF</a></figcaption></figure>'
+    )
+
+
+def _readings() -> str:
+    fields = [*READINGS[PRESET]._fields]
+    head = "".join(f"<th>{escape(field)}</th>" for field in fields)
+    rows = "".join(
+        f"<tr><td>{escape(name)}{' (the presets)' if name == PRESET else ''}</td>"
+        + "".join(f"<td>{escape(str(value))}</td>" for value in _values(reading).values())
+        + "</tr>"
+        for name, reading in READINGS.items()
+    )
+    return f"""<section id="readings"><h2>Readings</h2>
+<p>The paper's text, its appendix and the authors' notebook leave these open or differ in them. <i>eta</i>, <i>r_b</i>
+and <i>r_r</i> are the asynchronous network's; the discrete network learns at η = 0.01, the continuous one at 0.001, as
+printed.</p><div class="wide"><table><tr><th>reading</th>{head}</tr>{rows}</table></div></section>
+"""
+
+
+def _made(outcome: Outcome) -> str:
+    scale, work = SCALES[outcome.scale], outcome.work
+    took = timedelta(seconds=round(work["seconds"]))
+    rows = {
+        "scale": f"{outcome.scale}: {scale.n} neurons, {scale.p} × {scale.p} pixels, {scale.steps:,} Euler "
+        "steps a run on one "
+        f"set, {scale.steps_a_phase:,} on each of several sets, {scale.seeds} seeds for figures 1 to 3 (0 to "
+        f"{scale.seeds - 1}), "
+        "one (0) for the others",
+        "tests": f"on the frozen network: {scale.tested} stimuli held for {PAPERS_HOLD} steps, as in the paper, and "
+        f"{scale.settled} held for {SETTLING}; after several sets, {scale.tested} of each held for {SETTLING}",
+        "runs": f"{work['runs']:,}, of {work['steps']:,} Euler steps in all",
+        "wall time of the runs": f"{took} on {work['workers'] or 'a cluster’s'} cores",
+        "wall time of measuring and drawing": f"{timedelta(seconds=round(work['drawing']))}",
+        "largest process": f"{work['peak_memory'] / 1e6:,.0f} MB" if work["peak_memory"] else "not known",
+        "machine": ", ".join(f"{name} {value}" for name, value in machine().items()),
+        "versions": ", ".join(f"{name} {value}" for name, value in versions().items()),
+        "command": f"asynchebb reproduce --scale {outcome.scale}",
+        "numbers": "claims.json beside this page has all of them; the runs are in sweep/runs (NetCDF)",
+    }
+    body = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in rows.items())
+    return f'<section id="made"><h2>How it was made</h2><table class="made">{body}</table></section>'
+
+
+STYLE = """
+:root { --yes: #1a7f37; --part: #b26a00; --no: #c62828; --none: #9aa0a6; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #1f2328; max-width: 1180px; margin: 0 auto; padding: 0 16px 64px; }
+h1 { font-size: 28px; line-height: 1.2; margin: 32px 0 8px; }
+h2 { font-size: 20px; margin: 40px 0 8px; border-bottom: 1px solid #d8dee4; padding-bottom: 4px; }
+nav { position: sticky; top: 0; background: #fffffff2; padding: 8px 0; z-index: 1; border-bottom: 1px solid #d8dee4; }
+nav a { margin-right: 12px; color: #0b57d0; text-decoration: none; white-space: nowrap; }
+.yes { color: var(--yes); } .part { color: var(--part); } .no { color: var(--no); } .none { color: var(--none); }
+.tally { display: inline-block; border: 1px solid; border-radius: 16px; padding: 2px 14px; margin-right: 8px; }
+.tally b { font-size: 20px; }
+.warning { background: #fff3cd; border-left: 4px solid #e0a800; padding: 8px 12px; }
+.row { display: grid; grid-template-columns: 52px minmax(260px, 1fr) 56px repeat(READINGS, 34px); align-items: center;
+  gap: 2px; }
+.row > span:nth-child(n+3), .row > .over { text-align: center; font-size: 18px; font-weight: 600; }
+.row > .over { font-size: 24px; }
+.head { height: 190px; align-items: end; margin-top: 8px; }
+.head i { writing-mode: vertical-rl; transform: rotate(180deg); font: 12px/1.2 system-ui;
+  color: #57606a; display: inline-block; }
+.claim { border-top: 1px solid #eaeef2; } .claim summary { cursor: pointer; padding: 6px 0; list-style: none; }
+.claim summary:hover { background: #f6f8fa; } .claim small { color: #57606a; }
+.body { padding: 4px 12px 16px 52px; background: #f6f8fa; } .wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 13px; } td, th { padding: 3px 10px; text-align: left;
+  vertical-align: top; }
+th { border-bottom: 1px solid #d8dee4; } tr:nth-child(even) td { background: #00000006; }
+.made td:first-child { white-space: nowrap; }
+figure { margin: 16px 0 32px; } figure img { max-width: 100%; display: block; margin: 0 auto; }
+figcaption { font-size: 13.5px; color: #3d444d; max-width: 900px; margin: 8px auto 0; }
+@media (max-width: 800px) {
+  .row { grid-template-columns: 40px 1fr 44px; }
+  .row > span:nth-child(n+4) { display: none; }
+  .head { display: none; } }
+"""

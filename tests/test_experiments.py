@@ -1,0 +1,339 @@
+"""The paper's experiments: what is run, how claims are judged, and the whole reproduction at smoke scale."""
+
+import json
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_cli import COMMAND, call, refused
+
+import asynchebb as ah
+from asynchebb import metrics, movies
+from asynchebb.checks import InputError
+from asynchebb.experiments import fig2, fig3, gabor, search
+from asynchebb.experiments.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Claim, Means, Part, judge, over_all
+from asynchebb.experiments.readings import PRESET, READINGS, Reading
+from asynchebb.experiments.reproduce import EXPERIMENTS, experiments
+from asynchebb.experiments.results import Results, products
+from asynchebb.experiments.scale import SCALES
+
+ALL_CLAIMS = [claim for module in EXPERIMENTS.values() for claim in module.CLAIMS]
+SMOKE = ("reproduce", "--scale", "smoke", "--engine", "reference")
+
+
+# Judging
+
+TWO_PARTS = Claim("t", "", "", "", {"a": "", "b": ""}, [Part("a", lambda v: v.a > 1), Part("b", lambda v: v["b"] > 1)])
+
+
+def test_a_claim_holds_if_all_its_parts_do_for_the_mean_over_seeds():
+    assert judge(TWO_PARTS, {"a": [0, 4], "b": [2, 2]}).holds == HOLDS
+    assert judge(TWO_PARTS, {"a": [0, 4], "b": [2, 0]}).holds == IN_PART
+    assert judge(TWO_PARTS, {"a": [0, 1], "b": [2, 0]}).holds == FAILS
+    assert judge(TWO_PARTS, {"a": [0, 1]}).holds == NOT_RUN
+    verdict = judge(TWO_PARTS, {"a": [1, 2, 3], "b": [0, 0, 0]})
+    assert verdict.mean == {"a": 2, "b": 0} and verdict.sd == {"a": 1, "b": 0}
+    assert verdict.parts == {"a": True, "b": False}
+
+
+@pytest.mark.parametrize(
+    ("preset", "other", "expected"),
+    [
+        (HOLDS, FAILS, HOLDS),
+        (IN_PART, FAILS, IN_PART),
+        (FAILS, HOLDS, IN_PART),
+        (FAILS, IN_PART, FAILS),
+        (FAILS, NOT_RUN, FAILS),
+        (NOT_RUN, HOLDS, HOLDS),
+        (NOT_RUN, FAILS, FAILS),
+        (NOT_RUN, NOT_RUN, NOT_RUN),
+    ],
+)
+def test_over_all_counts_the_presets_reading_first(preset, other, expected):
+    verdicts = {
+        PRESET: judge(TWO_PARTS, {})._replace(holds=preset),
+        "other": judge(TWO_PARTS, {})._replace(holds=other),
+    }
+    assert over_all(verdicts, PRESET) == expected
+
+
+def test_every_claim_of_the_paper_is_judged():
+    wanted = {"1a", "1b", "1c", "1d", "1e", "1f", "2a", "2b", "2c", "2d", "2e", "2f", "2g", "2h, 2i", "3a", "3b", "3c"}
+    assert wanted | {"A", "C", "F"} <= {claim.id for claim in ALL_CLAIMS}  # S is judged by what the runs took
+
+
+@pytest.mark.parametrize("claim", ALL_CLAIMS, ids=lambda claim: claim.id)
+def test_a_claim_is_judged_by_the_measures_it_shows_and_each_part_can_hold_and_fail(claim):
+    class Seen(Means):
+        def __getitem__(self, name):
+            asked.add(name)
+            return super().__getitem__(name)
+
+    asked, outcomes = set(), {part.says: set() for part in claim.parts}
+    rng = np.random.default_rng(0)
+    for _ in range(3000):
+        size = 10.0 ** rng.uniform(-2, 1)
+        means = Seen({name: float(rng.random() * size) for name in claim.shows})
+        if claim.id == "J":  # shares of parts that hold: all of them, or not
+            means = Seen({name: float(rng.integers(2)) for name in claim.shows})
+        if claim.id == "N":
+            means["asynchronous_orientations"] = float(rng.integers(7, 9))
+        for part in claim.parts:
+            outcomes[part.says].add(bool(part.holds(means)))
+    assert asked <= set(claim.shows)
+    assert all(found == {True, False} for found in outcomes.values()), outcomes
+    assert "{" not in claim.instead.format(**{name: "0.5" for name in claim.shows})
+
+
+def test_the_readme_and_the_docs_have_every_claim_and_agree():
+    here = Path(__file__).parents[1]
+    in_docs = re.findall(
+        r"^\| ([^|]+) \| ([^|]+) \| [^|]+ \| (.) [a-z ]+ \|", (here / "docs/claims.md").read_text(), re.M
+    )
+    in_readme = re.findall(r"^\| ([✓◐✗]) \| ([^|]+) \| ([^|]+) \|", (here / "README.md").read_text(), re.M)
+    assert {claim for claim, *_ in in_docs} == {claim.id for claim in ALL_CLAIMS} | {"S"}
+    assert [(claim, says, mark) for mark, claim, says in in_readme] == in_docs
+
+
+# What is run
+
+
+def test_figures_are_found_by_their_experiment_or_their_own_name_and_unknown_ones_are_refused():
+    scale = SCALES["smoke"]
+    assert experiments([], scale) == [*EXPERIMENTS]
+    assert experiments(["figC3", "fig1"], scale) == ["fig1", "figC"]
+    with pytest.raises(InputError, match="figures names 'fig9'; it must name some of fig1, fig2, fig3"):
+        experiments(["fig9"], scale)
+    drawn = {name for module in EXPERIMENTS.values() for name in module.captions(scale)}
+    paper = {"fig1", "fig2", "fig3", "figA1", "figA2", *(f"fig{k}{j}" for k in "CF" for j in "1234")}
+    assert paper <= drawn
+
+
+def test_runs_that_figures_share_are_the_same_run():
+    scale = SCALES["small"]
+    runs = {name: {run.identity for run in module.runs(scale).values()} for name, module in EXPERIMENTS.items()}
+    assert runs["figF"] <= runs["fig1"] | runs["fig3"]
+    assert runs["fig1"] <= runs["fig2"]
+    assert runs["figA"] & runs["fig2"] and runs["figC"] & runs["fig2"] and runs["search"] & runs["fig3"]
+
+
+@pytest.mark.parametrize("scale", ["small", "paper"])
+def test_scales_have_the_sizes_that_they_say(scale):
+    steps = {"small": 1_000_000, "paper": 10_000_000}[scale]
+    for run in EXPERIMENTS["fig2"].runs(SCALES[scale]).values():
+        assert abs(run.steps - steps) < 500 and run.network.n == 500 and run.network.m == 196
+    kept = {run.identity: run for module in EXPERIMENTS.values() for run in module.runs(SCALES[scale]).values()}
+    size = sum(len(run.stops()) * run.network.n * (run.network.n + run.network.m) * 4 for run in kept.values())
+    assert size < 2e9
+    for reading in READINGS:
+        seeds = {seed for name, _, seed in EXPERIMENTS["fig1"].runs(SCALES[scale]) if name == reading}
+        assert seeds == {0, 1, 2}
+
+
+def test_the_first_reading_is_the_presets():
+    assert READINGS[PRESET] == Reading()
+    for model, preset in ah.network.MODELS.items():
+        assert READINGS[PRESET].network(model, SCALES["small"]) == preset()
+
+
+# Measures
+
+
+def test_products_are_the_synapses_whose_hebbian_product_is_not_zero(engine):
+    bars = ah.Crossbars(5)
+    run = ah.Run(ah.asynchronous(12, 25, schedule=ah.Asynchronous(r_b=0.1, r_r=3)), [ah.Phase(bars, 3, hold=20)])
+    X = bars.sample(np.random.default_rng(0), 3)
+    state = run.network.init(np.random.default_rng(1))
+    _, traces = ah.advance(run.network, state, X, 20, engine, ("y", "burst"))
+    counted = products(run, traces | {"X": X})
+    for t in range(60):
+        y, x, gate = traces["y"][t], X[t // 20], traces["burst"][t]
+        by_hand = np.count_nonzero(np.outer(y * gate, x)) + np.count_nonzero(np.outer(y * gate, y))
+        assert counted[t] == by_hand
+    assert counted.max() > 0
+
+
+def test_the_fate_of_fields_tells_kept_redundant_and_taken_ones_apart():
+    sets = ah.Crossbars(6), ah.Squares(6), ah.Diagonals(6)
+    bars, squares, noise = sets[0].factors(), sets[1].factors(), np.random.default_rng(0).random((2, 36))
+    before = np.stack([bars[0], bars[0], bars[1], bars[2], noise[0], noise[1]])
+    # One of two neurons of bar 0, the only one of bar 1, and a free one come to show squares.
+    after = np.stack([bars[0], squares[0], squares[1], bars[2], squares[2], noise[1]])
+    fate = fig3.fate_of_fields(before, after, sets)
+    assert fate == {"bars_kept": 2 / 3, "fields_kept": 0.5, "took_up": 3.0, "taken_from_free": 2 / 3}
+    assert list(metrics.tuned_to(before, sets[0])) == [0, 0, 1, 2, -1, -1]
+
+
+@pytest.mark.parametrize("orientation", [0.0, 0.7, 2.0, 3.0])
+def test_a_gabor_function_is_found_again(orientation):
+    made = gabor.gabor(
+        np.indices((12, 12)), np.array([1, 5.0, 6.0, np.log(1.8), np.log(2.6), orientation - np.pi / 2, 0.2, 0.4])
+    )
+    found = gabor.fit(made)
+    assert found.explained > 0.999 and found.frequency == pytest.approx(0.2, abs=0.01)
+    apart = abs(found.orientation - orientation % np.pi)
+    assert min(apart, np.pi - apart) < 0.02 and found.width == pytest.approx(np.sqrt(1.8 * 2.6), rel=0.05)
+    assert gabor.fit(np.random.default_rng(0).random((12, 12))).explained < 0.5
+    assert gabor.fit(np.zeros((12, 12))).explained == 0
+
+
+def test_figure_2_compares_networks_of_the_same_start_and_stimuli():
+    runs = fig2.runs(SCALES["smoke"])
+    starts = [
+        next(ah.simulate(runs[PRESET, model, 1], engine="reference")).state for model in ("asynchronous", "discrete")
+    ]
+    assert np.array_equal(starts[0].W, starts[1].W) and np.array_equal(starts[0].M, starts[1].M)
+    assert runs[PRESET, "asynchronous", 1].phases == runs[PRESET, "discrete", 1].phases
+
+
+# The whole: one test, so that it is made once
+
+
+def test_reproduce_makes_everything_and_whatever_happens_to_it_goes_on(tmp_path):
+    folder = tmp_path / "whole"
+    done = call(*SMOKE, "--out", folder)
+    assert done.returncode == 0, done.stderr
+    every_figure_is_drawn_and_every_claim_is_judged(folder, done)
+    the_report_needs_nothing_but_itself(folder)
+    killed_at_any_moment_it_goes_on_and_ends_in_the_same_numbers(folder, tmp_path / "killed")
+    results_open_runs_by_the_experiments_own_names(folder)
+    a_damaged_run_is_named_and_run_again_and_then_a_call_only_redraws(folder)
+    a_run_that_fails_is_named_and_the_rest_is_reported(folder)
+
+
+def without_times(folder):
+    content = json.loads((folder / "claims.json").read_text())
+    content.pop("work")
+    content["claims"] = [claim for claim in content["claims"] if claim["id"] != "S"]
+    return content
+
+
+def every_figure_is_drawn_and_every_claim_is_judged(folder, done):
+    for module in EXPERIMENTS.values():
+        for name in module.captions(SCALES["smoke"]):
+            assert (folder / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+            assert (folder / "figures" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+    content = json.loads((folder / "claims.json").read_text())
+    claims = {claim["id"]: claim for claim in content["claims"]}
+    assert {*claims} == {claim.id for claim in ALL_CLAIMS} | {"S"}
+    for claim in claims.values():
+        assert claim["holds"] in (HOLDS, IN_PART, FAILS) and claim["readings"]
+        for verdict in claim["readings"].values():
+            assert {*verdict["mean"]} == {*claim["measures"]} and all(np.isfinite([*verdict["mean"].values()]))
+    assert {*claims["1a"]["readings"]} == {*READINGS}
+    assert content["scale"]["name"] == "smoke" and content["versions"]["asynchebb"] == ah.__version__
+    assert content["work"]["runs"] > 100 and content["work"]["seconds"] > 0
+    assert "does not hold" in done.stdout and str(folder / "index.html") in done.stdout
+
+
+def the_report_needs_nothing_but_itself(folder):
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    assert not re.findall(r'(?:src|href)="(?!data:|#|figures/)[^"]*"', page) and "<script" not in page
+    assert "@import" not in page and "url(" not in page
+    drawn = sum(len(module.captions(SCALES["smoke"])) for module in EXPERIMENTS.values())
+    assert page.count("data:image/png;base64,") == drawn
+    for claim in ALL_CLAIMS:
+        assert f'id="claim-{claim.id}"' in page
+    for file in re.findall(r'href="(figures/[^"]*)"', page):
+        assert (folder / file).exists()
+
+
+def a_damaged_run_is_named_and_run_again_and_then_a_call_only_redraws(folder):
+    before = {claim["id"]: claim for claim in without_times(folder)["claims"]}
+    kept = folder / "sweep" / "runs"
+    times = {file.name: file.stat().st_mtime_ns for file in kept.glob("*.nc")}
+    damaged = kept / f"{min(run.identity for run in fig3.runs(SCALES['smoke']).values())}.nc"
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[: len(whole) // 2])
+    again = call(*SMOKE, "fig3", "--out", folder)
+    assert again.returncode == 0 and str(damaged) in again.stderr and "is run again" in again.stderr, again.stderr
+    assert damaged.with_suffix(".nc.unreadable").read_bytes() == whole[: len(whole) // 2]
+    assert damaged.read_bytes() == whole
+    redrawn = call(*SMOKE, "fig3", "--out", folder)
+    assert redrawn.returncode == 0 and "is run again" not in redrawn.stderr
+    after = {file.name: file.stat().st_mtime_ns for file in kept.glob("*.nc")}
+    assert {name for name in times if times[name] != after[name]} == {damaged.name}
+    now = without_times(folder)["claims"]
+    assert [claim["id"] for claim in now] == ["3a", "3b", "3c"] and all(claim == before[claim["id"]] for claim in now)
+
+
+def killed_at_any_moment_it_goes_on_and_ends_in_the_same_numbers(folder, other):
+    command = [COMMAND, *SMOKE, "fig3", "--out", str(other)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    kept = other / "sweep" / "runs"
+    deadline = time.monotonic() + 60
+    while len([*kept.glob("*.json")]) < 5 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = len([*kept.glob("*.json")])
+    assert 5 <= done < len(EXPERIMENTS["fig3"].runs(SCALES["smoke"]))
+    assert call(*SMOKE, "fig3", "--out", other).returncode == 0
+    wanted = {claim["id"]: claim for claim in without_times(folder)["claims"]}
+    for claim in without_times(other)["claims"]:
+        assert claim == wanted[claim["id"]]
+
+
+def test_reproduce_refuses_what_it_does_not_know(tmp_path):
+    assert "scale is 'large'; it must be one of smoke, small, paper" in refused("reproduce", "--scale", "large")
+    assert "figures names 'fig7'; it must name some of fig1" in refused("reproduce", "fig7", "--out", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "file").write_text("")
+    assert "out is" in refused("reproduce", "fig1", "--scale", "smoke", "--out", tmp_path / "file")
+
+
+def a_run_that_fails_is_named_and_the_rest_is_reported(folder):
+    runs = search.runs(SCALES["smoke"])
+    own = {run.identity for run in runs.values()} - {run.identity for run in fig3.runs(SCALES["smoke"]).values()}
+    victim = folder / "sweep" / "runs" / sorted(own)[0]
+    kept = victim.with_suffix(".json").read_bytes()
+    victim.with_suffix(".json").unlink()
+    victim.with_suffix(".failed").write_text(json.dumps({"run": "", "error": "it broke"}))
+    try:
+        done = call(*SMOKE, "search", "fig3", "--out", folder)
+        assert done.returncode == 1 and "it broke" in done.stderr
+        ids = {claim["id"] for claim in json.loads((folder / "claims.json").read_text())["claims"]}
+        assert "3a" in ids and "J" not in ids
+        assert "it broke" in (folder / "index.html").read_text()
+    finally:
+        victim.with_suffix(".failed").unlink()
+        victim.with_suffix(".json").write_bytes(kept)
+
+
+def results_open_runs_by_the_experiments_own_names(folder):
+    runs = fig3.runs(SCALES["smoke"])
+    results = Results(runs, folder / "sweep" / "runs", "reference")
+    kept = results[PRESET, "discrete", 0]
+    assert kept["W"].shape[1:] == (SCALES["smoke"].n, 36) and len(results) == len(runs)
+    assert fig3.ends(kept) == [
+        int(np.flatnonzero(np.asarray(kept["phase"]) == phase)[-1])
+        for phase in range(len(runs[PRESET, "discrete", 0].phases))
+    ]
+    results.close()
+
+
+# Movies
+
+
+def test_a_movie_has_a_frame_for_each_snapshot(tmp_path):
+    from PIL import Image
+
+    run = ah.Run(ah.asynchronous(20, 36), [ah.Phase(ah.Crossbars(6), 8, hold=20, snapshots=4)])
+    ah.record(run, tmp_path / "run.nc", engine="reference").close()
+    done = call("movie", "run.nc", "--neurons", 9, "--seconds", 2, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    with Image.open(tmp_path / "run.gif") as movie:
+        pause = 3  # at 2.5 frames a second
+        assert 5 <= movie.n_frames <= 5 + pause  # equal frames may be joined into a longer one
+    assert "must be a file .gif or .mp4" in refused("movie", "run.nc", "--out", "run.avi", folder=tmp_path)
+    assert "there is no such file" in refused("movie", "other.nc", folder=tmp_path)
+    assert "neurons is 0" in refused("movie", "run.nc", "--neurons", 0, folder=tmp_path)
+    if not movies.KINDS[".mp4"].isAvailable():
+        assert "needs the program ffmpeg" in refused("movie", "run.nc", "--out", "run.mp4", folder=tmp_path)
+    else:
+        assert call("movie", "run.nc", "--out", "run.mp4", folder=tmp_path).returncode == 0
+        assert (tmp_path / "run.mp4").stat().st_size > 0
