@@ -1,7 +1,7 @@
 # Two commands on a fresh machine: `make reproduce` and `make test`. Both build .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-CODE := asynchebb tests benchmarks conftest.py  # what a user leaves in the clone is not ours to check
+CODE := asynchebb tests benchmarks examples conftest.py  # what a user leaves in the clone is not ours to check
 
 .PHONY: help setup reproduce paper test bench sweep lock pictures clean
 

@@ -1,4 +1,4 @@
-"""All drawing. The only module that imports matplotlib, beside the one that draws sweeps."""
+"""All drawing, but for sweeps (sweeps/figures.py) and animations (movies.py): no other module imports matplotlib."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ def lettered(
 
 
 def steps_axis(axes: Axes, ylabel: str) -> None:
-    axes.set(xlabel="Euler steps", ylabel=ylabel, ylim=(0, None))
-    axes.ticklabel_format(axis="x", scilimits=(-3, 4), useMathText=True)
+    axes.set(xlabel="Euler steps (millions)", ylabel=ylabel, ylim=(0, None))
+    axes.xaxis.set_major_formatter(lambda step, _: f"{step / 1e6:g}")
 
 
 def mean_and_sd(axes: Axes, x: Any, y: Any, **style: Any) -> None:

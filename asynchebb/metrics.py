@@ -143,8 +143,9 @@ def count_fields(W: np.ndarray, stimulus: object) -> Fields:
 
 
 def tuned_to(W: np.ndarray, stimulus: object) -> np.ndarray:
-    """The factor that each neuron's field shows, by its number; −1 where it shows no single one."""
-    return _factor_and_pair(W, stimulus)[0]
+    """The factor that each neuron's field shows, by its number; −1 where it shows none, −2 where it shows a pair."""
+    single, mixed = _factor_and_pair(W, stimulus)
+    return np.where(mixed, -2, single)
 
 
 def _factor_and_pair(W: np.ndarray, stimulus: object) -> tuple[np.ndarray, np.ndarray]:

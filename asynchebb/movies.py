@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 KINDS: dict[str, Any] = {".gif": PillowWriter, ".mp4": FFMpegWriter}
 PAUSE = 1.0  # seconds on the last frame, before it begins again
+FASTEST = 50.0  # frames a second that a GIF can show
 
 
 @figures.styled
@@ -36,18 +38,22 @@ def write(dataset: xarray.Dataset, path: str | Path, neurons: int = 100, seconds
     figure = Figure(figsize=(3.2, 3.9), layout="constrained")
     fields, curve = figure.subplots(2, 1, height_ratios=(5, 1))
     frames = len(step)
-    writer = kind(fps=max(1.0, frames / seconds))
+    writer = kind(fps=min(frames / seconds, FASTEST))
     try:
-        with writer.saving(figure, str(path), dpi=100):
-            for k in range(frames):
-                fields.clear()
-                figures.mosaic(fields, dataset["W"].values[k], shape, activity, neurons)
-                fields.set_title(f"{step[k]:,} Euler steps")
-                curve.clear()
-                curve.plot(step[: k + 1], error[: k + 1, 0], color="black")
-                curve.set(xlim=(0, step[-1]), ylim=(0, 1), ylabel="error", xticks=[])
-                writer.grab_frame()
-            for _ in range(int(np.ceil(PAUSE * writer.fps))):
-                writer.grab_frame()
+        # In a folder of its own until it is whole: the writers go by the file's ending.
+        with TemporaryDirectory(dir=path.parent) as folder:
+            whole = Path(folder) / path.name
+            with writer.saving(figure, str(whole), dpi=100):
+                for k in range(frames):
+                    fields.clear()
+                    figures.mosaic(fields, dataset["W"].values[k], shape, activity, neurons)
+                    fields.set_title(f"{step[k]:,} Euler steps")
+                    curve.clear()
+                    curve.plot(step[: k + 1], error[: k + 1, 0], color="black")
+                    curve.set(xlim=(0, step[-1]), ylim=(0, 1), ylabel="error", xticks=[])
+                    writer.grab_frame()
+                for _ in range(int(np.ceil(PAUSE * writer.fps))):
+                    writer.grab_frame()
+            whole.replace(path)
     except OSError as error_of_file:
         raise InputError(f"out is {str(path)!r}; it cannot be written ({error_of_file})") from None

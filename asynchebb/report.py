@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from asynchebb.experiments.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Verdict
-from asynchebb.experiments.readings import PAPERS_HOLD, PRESET, READINGS, SETTLING
+from asynchebb.experiments.readings import PAPERS_HOLD, PARTLY_RUN, PRESET, READINGS, SETTLING
 from asynchebb.experiments.scale import SCALES
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
             "holds": judged.over_all,
             "measures": dict(judged.claim.shows),
             "readings": {
-                reading: {"holds": verdict.holds, "parts": verdict.parts, "mean": verdict.mean, "sd": verdict.sd}
-                for reading, verdict in judged.verdicts.items()
-                if verdict.holds != NOT_RUN
+                reading: verdict._asdict() for reading, verdict in judged.verdicts.items() if verdict.holds != NOT_RUN
             },
             "instead": instead(judged, outcome.scale),
         }
@@ -66,9 +64,12 @@ def instead(judged: Judged, scale: str) -> str:
     if judged.over_all in (HOLDS, NOT_RUN) or scale == "smoke":  # so short a run shows nothing
         return ""
     tried = {name: verdict for name, verdict in judged.verdicts.items() if verdict.holds != NOT_RUN}
-    verdict = tried.get(PRESET) or next(iter(tried.values()))
+    first = PRESET if PRESET in tried else next(iter(tried))
+    verdict = tried[first]
     measured = {name: number(value, judged.claim.shows[name]) for name, value in verdict.mean.items()}
-    said = [judged.claim.instead.format(**measured)]
+    said = [f"Under “{first}”: {judged.claim.instead.format(**measured)}"]
+    # Readings that do not concern the claim give the same numbers, and are not named again.
+    tried = {name: one for name, one in tried.items() if name == next(k for k in tried if tried[k].mean == one.mean)}
     if len(tried) > 1:
         under = {kind: [f"“{name}”" for name in tried if tried[name].holds == kind] for kind in (HOLDS, IN_PART, FAILS)}
         so = "; ".join(f"it {kind} under {', '.join(names)}" for kind, names in under.items() if names)
@@ -80,7 +81,8 @@ def number(value: float, says: str = "") -> str:
     """Shares as per cent, the others with as many digits as tell something."""
     if says.startswith("share"):
         return f"{100 * value:.0f} %"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 0.1 or not value else 3
+    return f"{value:,.{digits}f}"
 
 
 def machine() -> dict[str, Any]:
@@ -169,6 +171,7 @@ all of it under another reading; else it <b class="no">does not hold ✗</b>. Cl
 <div class="row head"><span></span><span></span><span><i>over all</i></span>
 {"".join(f'<span><i title="{escape(_about(name))}">{escape(name)}</i></span>' for name in READINGS)}</div>
 {"".join(_claim(judged, outcome.scale) for judged in claims)}
+{_tally(claims)}
 </section>
 {"".join(_finding(finding, pictures) for finding in outcome.findings if finding.figures)}
 {_readings()}
@@ -199,7 +202,7 @@ def _claim(judged: Judged, scale: str) -> str:
     marks = "".join(_mark(verdicts[name].holds if name in verdicts else NOT_RUN) for name in READINGS)
     shown = {name: verdict for name, verdict in verdicts.items() if verdict.holds != NOT_RUN}
     paragraph = instead(judged, scale)
-    return f"""<details class="claim" id="claim-{escape(claim.id)}"><summary class="row">
+    return f"""<details class="claim" id="claim-{claim.id.replace(", ", "-")}"><summary class="row">
 <b>{escape(claim.id)}</b>
 <span>{escape(claim.says)}<br><small>{escape(claim.where)}: {escape(claim.paper)}</small></span>
 <span class="over {KINDS[judged.over_all]}" title="{judged.over_all}">{MARKS[judged.over_all]}</span>{marks}</summary>
@@ -212,6 +215,24 @@ def _claim(judged: Judged, scale: str) -> str:
 """
 
 
+def _tally(claims: list[Judged]) -> str:
+    """How many parts hold under each reading, of the claims that are judged under all that were run whole."""
+    whole = [name for name in READINGS if name != PARTLY_RUN]
+    common = [one for one in claims if all(one.verdicts.get(n) and one.verdicts[n].holds != NOT_RUN for n in whole)]
+    if not common:
+        return ""
+    shares = {
+        name: [held for one in common for held in one.verdicts[name].parts.values()] if name in whole else []
+        for name in READINGS
+    }
+    cells = "".join(
+        f"<small>{round(100 * sum(held) / len(held))}%</small>" if held else _mark(NOT_RUN) for held in shares.values()
+    )
+    names = ", ".join(one.claim.id for one in common)
+    return f"""<div class="row tallies"><b></b><span><small>Share of the parts that hold, of the claims judged
+under all of these readings ({escape(names)})</small></span><span></span>{cells}</div>"""
+
+
 def _part_row(says: str, shown: dict[str, Verdict]) -> str:
     cells = "".join(f"<td>{_mark(HOLDS if verdict.parts[says] else FAILS)}</td>" for verdict in shown.values())
     return f"<tr><td>{escape(says)}</td>{cells}</tr>"
@@ -220,7 +241,7 @@ def _part_row(says: str, shown: dict[str, Verdict]) -> str:
 def _measure_row(name: str, says: str, shown: dict[str, Verdict]) -> str:
     cells = "".join(
         f"<td>{number(verdict.mean[name], says)}"
-        + (f" <small>± {number(verdict.sd[name], says)}</small>" if verdict.sd[name] else "")
+        + (f" <small>± {number(sd, says)}</small>" if (sd := verdict.sd[name]) is not None else "")
         + "</td>"
         for verdict in shown.values()
     )
@@ -270,7 +291,7 @@ def _made(outcome: Outcome) -> str:
         f"{scale.settled} held for {SETTLING}; after several sets, {scale.tested} of each held for {SETTLING}",
         "runs": f"{work['runs']:,}, of {work['steps']:,} Euler steps in all",
         "wall time of the runs": f"{took} on {work['workers'] or 'a cluster’s'} cores",
-        "wall time of measuring and drawing": f"{timedelta(seconds=round(work['drawing']))}",
+        "wall time of measuring and drawing": f"{timedelta(seconds=round(work['drawing']))}, once",
         "largest process": f"{work['peak_memory'] / 1e6:,.0f} MB" if work["peak_memory"] else "not known",
         "machine": ", ".join(f"{name} {value}" for name, value in machine().items()),
         "versions": ", ".join(f"{name} {value}" for name, value in versions().items()),
@@ -292,13 +313,15 @@ nav a { margin-right: 12px; color: #0b57d0; text-decoration: none; white-space: 
 .tally { display: inline-block; border: 1px solid; border-radius: 16px; padding: 2px 14px; margin-right: 8px; }
 .tally b { font-size: 20px; }
 .warning { background: #fff3cd; border-left: 4px solid #e0a800; padding: 8px 12px; }
-.row { display: grid; grid-template-columns: 52px minmax(260px, 1fr) 56px repeat(READINGS, 34px); align-items: center;
+.row { display: grid; grid-template-columns: 58px minmax(260px, 1fr) 56px repeat(READINGS, 34px); align-items: center;
   gap: 2px; }
 .row > span:nth-child(n+3), .row > .over { text-align: center; font-size: 18px; font-weight: 600; }
 .row > .over { font-size: 24px; }
 .head { height: 190px; align-items: end; margin-top: 8px; }
 .head i { writing-mode: vertical-rl; transform: rotate(180deg); font: 12px/1.2 system-ui;
   color: #57606a; display: inline-block; }
+.tallies { border-top: 2px solid #d8dee4; padding: 6px 0; color: #57606a; text-align: center; }
+.tallies span { text-align: left; }
 .claim { border-top: 1px solid #eaeef2; } .claim summary { cursor: pointer; padding: 6px 0; list-style: none; }
 .claim summary:hover { background: #f6f8fa; } .claim small { color: #57606a; }
 .body { padding: 4px 12px 16px 52px; background: #f6f8fa; } .wide { overflow-x: auto; }

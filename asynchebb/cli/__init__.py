@@ -126,7 +126,7 @@ def reproduce(
     from asynchebb.sweeps import executors
     from asynchebb.sweeps.progress import bar
 
-    known = 0 if dask or slurm else workers or executors.cores()
+    known = 0 if dask is not None or slurm is not None else workers or executors.cores()
     executor = shared.executor(workers, dask, slurm, all_experiments.sweep_folder(out))
     with bar(out) as on_status:
         outcome = all_experiments.reproduce(

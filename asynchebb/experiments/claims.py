@@ -28,13 +28,14 @@ class Part(NamedTuple):
 
     says: str
     holds: Callable[[Means], bool]
+    is_given: bool = False  # without it the claim would say nothing; alone it does not make the claim hold in part
 
 
 class Claim(NamedTuple):
     id: str
     where: str  # in the paper, or "ours"
     says: str  # in our words
-    paper: str  # what the paper shows for it
+    paper: str  # what the paper says of it
     shows: Mapping[str, str]  # the measures that it is judged by, and what they are
     parts: Sequence[Part]
     # If it does not hold: what happens, and what was tried. {measure} stands for that of the presets' reading.
@@ -47,18 +48,24 @@ class Verdict(NamedTuple):
     holds: str
     parts: dict[str, bool]
     mean: dict[str, float]
-    sd: dict[str, float]
+    sd: dict[str, float | None]  # over seeds; None of one
+    values: dict[str, list[float]]  # of each seed
 
 
 def judge(claim: Claim, measures: Mapping[str, Sequence[float]]) -> Verdict:
-    """A claim holds if all its parts do, and in part if some do; it is not judged where a measure is missing."""
+    """A claim holds if all its parts do, and in part if some do beyond those that are given.
+
+    It is not judged where a measure is missing.
+    """
     if any(name not in measures for name in claim.shows):
-        return Verdict(NOT_RUN, {}, {}, {})
+        return Verdict(NOT_RUN, {}, {}, {}, {})
     mean = {name: float(np.mean(measures[name])) for name in claim.shows}
-    sd = {name: float(np.std(measures[name], ddof=1)) if len(measures[name]) > 1 else 0.0 for name in claim.shows}
+    values = {name: [*measures[name]] for name in claim.shows}
+    sd = {name: float(np.std(of, ddof=1)) if len(of) > 1 else None for name, of in values.items()}
     parts = {part.says: bool(part.holds(Means(mean))) for part in claim.parts}
-    holds = HOLDS if all(parts.values()) else IN_PART if any(parts.values()) else FAILS
-    return Verdict(holds, parts, mean, sd)
+    some = any(parts[part.says] for part in claim.parts if not part.is_given)
+    holds = HOLDS if all(parts.values()) else IN_PART if some else FAILS
+    return Verdict(holds, parts, mean, sd, values)
 
 
 def over_all(verdicts: Mapping[str, Verdict], preset: str) -> str:

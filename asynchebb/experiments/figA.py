@@ -8,7 +8,7 @@ from asynchebb import figures
 from asynchebb.experiments.claims import Claim, Numbers, Part
 from asynchebb.experiments.fig2 import HOLDS, run_of
 from asynchebb.experiments.readings import PRESET, READINGS, on_crossbars, sets
-from asynchebb.experiments.results import Key, Results, factors_found, fields
+from asynchebb.experiments.results import Key, Results, factors_found
 from asynchebb.experiments.scale import Scale
 from asynchebb.rules import Falconbridge, Foldiak, Pehlevan
 from asynchebb.simulate import Run
@@ -38,9 +38,6 @@ def measure(scale: Scale, results: Results) -> Numbers:
     measures: dict[str, list[float]] = {}
     for column, hold in results:
         kept = results[column, hold]
-        shown = fields(kept, bars)
-        measures[f"{column}_bars_{hold}"] = [float(shown.single)]
-        measures[f"{column}_crosses_{hold}"] = [float(shown.mixed)]
         measures[f"{column}_factors_{hold}"] = [factors_found(kept, bars)]
     return {PRESET: measures}
 
@@ -55,7 +52,7 @@ CLAIMS = (
         "Fig. A1, A2",
         "Settled (hold 500), the discrete network learns the bars under each rule; presented for 50 steps only, under "
         "the Hebbian rule it learns nothing.",
-        "fields and activity of continuous and discrete networks at holds 50, 150 and 500",
+        "shows what the rules learn; in the main text, the Hebbian one stops learning below hold 150",
         {
             f"{column}_factors_{hold}": f"share of bars found, {column}, hold {hold}"
             for column in COLUMNS
@@ -65,7 +62,7 @@ CLAIMS = (
             *(_finds_half(rule) for rule in COLUMNS[1:]),
             Part("Hebbian finds less than a quarter of them at hold 50", lambda v: v.Hebbian_factors_50 < 0.25),
         ),
-        "At hold 500 the shares of bars found are {Hebbian_factors_500} (Hebbian), {Foldiak_factors_500} (Földiák), "
+        "at hold 500 the shares of bars found are {Hebbian_factors_500} (Hebbian), {Foldiak_factors_500} (Földiák), "
         "{Falconbridge_factors_500} (Falconbridge) and {Pehlevan_factors_500} (Pehlevan); at hold 50 the Hebbian rule "
         "finds {Hebbian_factors_50}.",
     ),

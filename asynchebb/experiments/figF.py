@@ -64,7 +64,7 @@ CLAIMS = (
         "F",
         "Fig. F1, F2",
         "The continuous network's neurons drift: their fields go on changing. The discrete network's do not.",
-        "fields that change from column to column, and fields that stay",
+        "a continuous drift of selectivity, which does not appear in the discrete model",
         {
             "continuous_steadiness": "mean cosine of a field with itself a tenth of the training later, continuous",
             "discrete_steadiness": "the same, discrete",
@@ -76,7 +76,7 @@ CLAIMS = (
             ),
             Part("the discrete network's stay as they are: at least 0.9", lambda v: v.discrete_steadiness >= 0.9),
         ),
-        "From one tenth of the training to the next a field has a cosine of {continuous_steadiness} with itself in the "
+        "from one tenth of the training to the next a field has a cosine of {continuous_steadiness} with itself in the "
         "continuous and {discrete_steadiness} in the discrete network.",
     ),
 )
@@ -87,7 +87,8 @@ def captions(scale: Scale) -> dict[str, str]:
     return {
         name: f"Reading: {reading}. Fields of {NEURONS} neurons (rows) of the {model} network {of[what]}, over "
         f"training "
-        "(columns: Euler steps in millions). The neurons are drawn at random from the 100 most active at the end."
+        "(columns: Euler steps in millions). The neurons are drawn at random from the 100 that are most active "
+        "on the first set at the end."
         for name, (model, what, reading) in FIGURES.items()
     }
 

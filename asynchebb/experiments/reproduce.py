@@ -24,7 +24,7 @@ from asynchebb.files import atomic, make_writable
 from asynchebb.schedules import Continuous
 from asynchebb.simulate import Run
 from asynchebb.sweeps import run_all
-from asynchebb.sweeps.folder import Folder, Status
+from asynchebb.sweeps.folder import Folder, Status, read
 
 EXPERIMENTS: dict[str, ModuleType] = {
     module.__name__.rpartition(".")[2]: module
@@ -62,9 +62,7 @@ def experiments(names: Sequence[str], scale: Scale) -> list[str]:
     known = {name: name for name in EXPERIMENTS} | draws
     for name in names:
         if name not in known:
-            raise InputError(
-                f"figures names {name!r}; it must name some of {', '.join([*EXPERIMENTS, *sorted(draws)])}"
-            )
+            raise InputError(f"figures names {name!r}; it must name some of {', '.join(known)}")
     wanted = {known[name] for name in names} or {*EXPERIMENTS}
     return [name for name in EXPERIMENTS if name in wanted]
 
@@ -89,27 +87,38 @@ def reproduce(
     one_of("scale", scale_name, SCALES)
     scale = SCALES[scale_name]
     wanted = experiments(names, scale)
-    runs = {name: EXPERIMENTS[name].runs(scale) for name in wanted}
-    pictures = out / "figures"
-    make_writable("out", out, pictures)
-    status = _run(runs, out, executor, engine, retry_failed, on_status, scale_name, workers)
-    started, findings = time.perf_counter(), []
-    for name in wanted:
-        if any(_failure(out, run) for run in runs[name].values()):
-            continue
-        say(f"{name}: measuring and drawing")
-        findings.append(_finding(name, scale, runs[name], out, engine))
-    work = _work(out, scale_name) | {"drawing": time.perf_counter() - started}
+    runs = {name: module.runs(scale) for name, module in EXPERIMENTS.items()}
+    _check(out)
+    _run({name: runs[name] for name in wanted}, out, executor, engine, retry_failed, on_status, scale_name, workers)
+    findings: list[Finding] = []
+    failures: dict[str, str] = {}
+    started = time.perf_counter()
+    for name in EXPERIMENTS:
+        why = {_label(name, key): why for key, run in runs[name].items() if (why := _failure(out, run))}
+        if name in wanted:
+            failures |= why
+            say(f"{name}: measuring and drawing")
+        if not why:  # those that were run before are reported too
+            findings.append(_finding(name, scale, runs[name], out, engine, redraw=name in wanted))
+    _add_work(out, scale_name, drawing=time.perf_counter() - started)
+    work = _work(out, scale_name)
     if work["workers"] and work["peak_memory"]:
         findings.append(Finding("work", "Time and memory", {}, [_judge_work(work)]))
-    failures = {
-        _label(name, key): why for name in wanted for key, run in runs[name].items() if (why := _failure(out, run))
-    }
-    outcome = Outcome(scale_name, findings, failures if status.failed else {}, work)
+    outcome = Outcome(scale_name, findings, failures, work)
+    pictures = out / "figures"
     write(out / "claims.json", json.dumps(report.as_json(outcome), indent=1, ensure_ascii=False) + "\n")
     write(out / "claims.md", report.markdown(outcome))
     write(out / "index.html", report.page(outcome, pictures))
     return outcome
+
+
+def _check(out: Path) -> None:
+    """Nothing of another's is overwritten."""
+    if out.is_dir() and not sweep_folder(out).is_dir() and any(out.iterdir()):
+        raise InputError(
+            f"out is {str(out)!r}, which holds other files; it must be a new or empty folder, or that of a reproduction"
+        )
+    make_writable("out", out, out)
 
 
 def _run(
@@ -169,18 +178,19 @@ def _failure(out: Path, run: Run) -> str | None:
     folder = Folder(sweep_folder(out))
     if folder.file(run.identity, "json").exists():
         return None
-    file = folder.file(run.identity, "failed")
-    return json.loads(file.read_text(encoding="utf-8"))["error"] if file.exists() else "it was not run"
+    return read(folder.file(run.identity, "failed")).get("error", "it was not run")
 
 
-def _finding(name: str, scale: Scale, runs: Mapping[Key, Run], out: Path, engine: str) -> Finding:
-    module = EXPERIMENTS[name]
+def _finding(name: str, scale: Scale, runs: Mapping[Key, Run], out: Path, engine: str, redraw: bool) -> Finding:
+    module, pictures = EXPERIMENTS[name], out / "figures"
     results = Results(runs, Folder(sweep_folder(out)).runs, engine)
     try:
         numbers = _measured(name, scale, results, out)
-        for picture, figure in module.draw(scale, results, numbers).items():
-            for kind in ("png", "pdf"):
-                figures.save(figure, out / "figures" / f"{picture}.{kind}")
+        pictures.mkdir(exist_ok=True)
+        if redraw or not all((pictures / f"{picture}.png").exists() for picture in module.captions(scale)):
+            for picture, figure in module.draw(scale, results, numbers).items():
+                for kind in ("png", "pdf"):
+                    figures.save(figure, pictures / f"{picture}.{kind}")
     finally:
         results.close()
     claims = []
@@ -195,12 +205,8 @@ def _measured(name: str, scale: Scale, results: Results, out: Path) -> Numbers:
     made_of = json.dumps([code(), scale, sorted(run.identity for run in results.runs.values())])
     fingerprint = hashlib.sha256(made_of.encode()).hexdigest()
     file = out / "measured" / f"{name}.json"
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        if content["fingerprint"] == fingerprint:
-            return content["numbers"]
-    except (OSError, ValueError, KeyError):
-        pass
+    if (content := read(file)).get("fingerprint") == fingerprint:
+        return content["numbers"]
     numbers = EXPERIMENTS[name].measure(scale, results)
     file.parent.mkdir(exist_ok=True)
     write(file, json.dumps({"fingerprint": fingerprint, "numbers": numbers}))
@@ -246,28 +252,25 @@ def _judge_work(work: Mapping[str, Any]) -> Judged:
 
 
 def _work(out: Path, scale: str) -> dict[str, Any]:
-    nothing = {"seconds": 0.0, "runs": 0, "steps": 0, "peak_memory": 0, "workers": 0}
-    try:
-        return json.loads((out / "work.json").read_text(encoding="utf-8")).get(scale, nothing)
-    except (OSError, ValueError):
-        return nothing
+    nothing = {"seconds": 0.0, "drawing": 0.0, "runs": 0, "steps": 0, "peak_memory": 0, "workers": 0}
+    found = read(out / "work.json").get(scale)
+    return nothing | (found if isinstance(found, dict) else {})
 
 
-def _add_work(out: Path, scale: str, seconds: float, workers: int, done: Sequence[Run]) -> None:
-    """Of all calls so far at this scale, those broken off too."""
-    try:
-        content = json.loads((out / "work.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        content = {}
+def _add_work(
+    out: Path, scale: str, seconds: float = 0.0, workers: int = 0, done: Sequence[Run] = (), drawing: float = 0.0
+) -> None:
+    """Of all calls so far at this scale, those broken off too; of measuring and drawing, the longest."""
     before = _work(out, scale)
-    content[scale] = {
+    now = {
         "seconds": before["seconds"] + seconds,
+        "drawing": max(before["drawing"], drawing),
         "runs": before["runs"] + len(done),
         "steps": before["steps"] + sum(run.steps for run in done),
         "peak_memory": max(before["peak_memory"], peak_memory()),
-        "workers": workers,
+        "workers": workers or before["workers"],
     }
-    write(out / "work.json", json.dumps(content, indent=1) + "\n")
+    write(out / "work.json", json.dumps({**read(out / "work.json"), scale: now}, indent=1) + "\n")
 
 
 def peak_memory() -> int:

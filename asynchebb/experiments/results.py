@@ -64,7 +64,8 @@ def factors_found(kept: Any, stimulus: Any, snapshot: int = -1) -> float:
 
 
 def similarity(kept: Any, other: Any, weights: str = "W", snapshot: int = -1) -> np.ndarray:
-    """cos of each neuron's weights in two networks of the same start."""
+    """cos of each neuron's weights in two networks of the same start, at the same step."""
+    assert kept["step"][snapshot] == other["step"][snapshot], "snapshots of different moments"
     return metrics.weight_similarity(kept[weights][snapshot], other[weights][snapshot])
 
 

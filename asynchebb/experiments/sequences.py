@@ -123,7 +123,7 @@ CLAIMS = (
                 lambda v: v.asynchronous_end < v.discrete_end,
             ),
         ),
-        "Forgetting is {asynchronous_forgetting} for the asynchronous network, {discrete_forgetting} for the discrete "
+        "forgetting is {asynchronous_forgetting} for the asynchronous network, {discrete_forgetting} for the discrete "
         "one and {nmf_forgetting} for NMF; the mean errors at the end are {asynchronous_end}, {discrete_end} "
         "and {nmf_end}.",
     ),
@@ -132,7 +132,8 @@ CLAIMS = (
 
 def captions(scale: Scale) -> dict[str, str]:
     return {
-        "sequences": "Error at step 500 on each set (columns) after each phase (rows), for three orders of four sets "
+        "sequences": "Error on each set (columns; of networks at step 500) after each phase (rows), for three "
+        "orders of four sets "
         f"(top to bottom). Asynchronous: readings {PRESET} and {RETAINING}; discrete: {PRESET}; MiniBatchNMF with "
         f"{min(COMPONENTS, scale.n)} components, on as many stimuli. A column that stays dark has been kept. The three "
         "numbers are forgetting, backward transfer and the mean error at the end. Not in the paper; Squares and "

@@ -97,13 +97,14 @@ def run_all(
     work: list[int] | None = None,
 ) -> tuple[Points, Status]:
     """Have all of these runs done that are not, and keep them in the folder by these axes."""
+    engines.module(engine)
     folder, prepared = Folder(out), False
     try:
         with executor as opened:
             folder.prepare()
             prepared = True
             points = folder.write_grid(title, axes, runs, work)
-            for sentence in folder.set_aside_unreadable(points):
+            for sentence in folder.set_aside_damaged(points):
                 print(f"asynchebb: {sentence}", file=sys.stderr, flush=True)
             if retry_failed:
                 folder.forget_failures(points)

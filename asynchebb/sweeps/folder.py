@@ -35,6 +35,7 @@ from asynchebb.files import atomic, make_writable
 from asynchebb.simulate import Phase, Probe, Run
 
 FORMAT = "asynchebb sweep"
+DIGEST = "sha256"  # in a run's measures: of its file
 OURS = ("grids", "runs", "unfinished")
 ENOUGH = 5  # runs, to tell from them how long the others take
 BEAT, SILENCE = 5.0, 60.0  # seconds between two touches of a claim, and after which it is taken for abandoned
@@ -67,7 +68,7 @@ class Folder:
         make_writable("out", self.path, self.grids, self.runs)
 
     def _grid_files(self) -> list[Path]:
-        return [file for file in self.grids.glob("*.json") if _read(file).get("format") == FORMAT]
+        return [file for file in self.grids.glob("*.json") if read(file).get("format") == FORMAT]
 
     def write(self, file: Path, content: dict[str, Any]) -> None:
         self._write(file, json.dumps(content, indent=1).encode())
@@ -91,24 +92,16 @@ class Folder:
                     self.file(identity, "nc").unlink(missing_ok=True)
                 self.file(identity, "failed").unlink(missing_ok=True)
 
-    def set_aside_unreadable(self, points: Points) -> list[str]:
-        """Runs whose file is damaged are put aside, so that they are run again: what became of each."""
-        import h5py
-
+    def set_aside_damaged(self, points: Points) -> list[str]:
+        """Runs whose file is no longer what it was are put aside, so that they are run again: what became of each."""
         said = []
         for identity in dict.fromkeys(points.identities):
-            file = self.file(identity, "nc")
-            if not file.exists():
-                continue
-            try:
-                with h5py.File(file) as source:
-                    if source.attrs["identity"] != identity:
-                        raise OSError("it holds another run")
-            except (OSError, KeyError, RuntimeError) as error:
-                aside = file.with_suffix(".nc.unreadable")
+            file, measured = self.file(identity, "nc"), self.file(identity, "json")
+            if file.exists() and not self.file(identity, "failed").exists() and not _is_whole(file, measured):
+                aside = file.with_suffix(".nc.damaged")
                 os.replace(file, aside)
-                self.file(identity, "json").unlink(missing_ok=True)
-                said.append(f"{file} cannot be read ({error}); it is now {aside.name}, and is run again")
+                measured.unlink(missing_ok=True)
+                said.append(f"{file} is not as it was written; it is now {aside.name}, and is run again")
         return said
 
     def tidy(self) -> None:
@@ -180,12 +173,31 @@ class Folder:
         if name is not None and name not in names:
             raise InputError(f"grid is {name!r}; the sweeps in {str(self.path)!r} are {', '.join(names)}")
         name = name or names[-1]
-        return Points(self, name, _read(self.grids / f"{name}.json"))
+        return Points(self, name, read(self.grids / f"{name}.json"))
+
+
+def digest(file: Path) -> str:
+    """Tells whether a file is still what it was."""
+    with open(file, "rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _is_whole(file: Path, measured: Path) -> bool:
+    """Is it as it was written; or, if its process was killed before it could be measured, can it be read?"""
+    if measured.exists():
+        return read(measured).get(DIGEST) == digest(file)
+    import h5py
+
+    try:
+        with h5py.File(file) as source:
+            return source.attrs["identity"] == file.stem
+    except (OSError, KeyError, RuntimeError):
+        return False
 
 
 def _is_ours(file: Path) -> bool:
     """Is it called as a sweep calls its files?"""
-    name = r"\.?[0-9a-f]{12,20}\.(json|failed|claim|nc|nc\.unreadable|parts|.+\.runs)(\..+\.\d+)?"
+    name = r"\.?[0-9a-f]{12,20}\.(json|failed|claim|nc|nc\.damaged|parts|.+\.runs)(\..+\.\d+)?"
     return re.fullmatch(name, file.name) is not None
 
 
@@ -205,7 +217,8 @@ def _modules(runs: Sequence[Run]) -> list[ModuleType]:
     return [sys.modules[name] for name in names if name.partition(".")[0] not in ("asynchebb", "builtins", "__main__")]
 
 
-def _read(file: Path) -> dict[str, Any]:
+def read(file: Path) -> dict[str, Any]:
+    """What a JSON file says; nothing if it is not there or damaged."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         return content if isinstance(content, dict) else {}
@@ -242,7 +255,7 @@ class Points:
 
     @cached_property
     def work(self) -> dict[str, int]:
-        return dict(zip(self.identities, self.content["work"], strict=True))
+        return dict(zip(self.identities, self.content.get("work") or self.content["steps"], strict=True))
 
     def failures(self) -> dict[str, str]:
         """What the runs that failed have failed with, by their values on the axes."""
@@ -250,7 +263,7 @@ class Points:
         for identity, values in zip(self.identities, self._values(), strict=True):
             file = self.folder.file(identity, "failed")
             if file.exists() and not self.folder.file(identity, "json").exists():
-                failures[values] = _read(file)["error"]
+                failures[values] = read(file)["error"]
         return failures
 
     def _values(self) -> list[str]:
@@ -329,7 +342,7 @@ def abandoned(claim: Path) -> bool:
             return True
     except FileNotFoundError:
         return False  # it was taken back this moment
-    made_by = _read(claim)
+    made_by = read(claim)
     return made_by.get("host") == socket.gethostname() and not _alive(made_by.get("process", 0))
 
 

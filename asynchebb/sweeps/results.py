@@ -10,7 +10,7 @@ import numpy as np
 
 from asynchebb.checks import InputError
 from asynchebb.recording import MEASURES, PER_PROBE, STATE, SUMMARY
-from asynchebb.sweeps.folder import Folder, Points
+from asynchebb.sweeps.folder import DIGEST, Folder, Points
 from asynchebb.sweeps.grid import pieces
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def _same(label: Any, text: str) -> bool:
 def _result(points: Points, identity: str) -> tuple[dict[str, Any], str]:
     """The measures of a run if it is done, and its error if it failed."""
     try:
-        return json.loads(points.folder.file(identity, "json").read_text(encoding="utf-8")), ""
+        content = json.loads(points.folder.file(identity, "json").read_text(encoding="utf-8"))
+        return {name: value for name, value in content.items() if name != DIGEST}, ""
     except FileNotFoundError:
         pass
     try:

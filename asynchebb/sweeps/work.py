@@ -22,7 +22,7 @@ from asynchebb.files import disk_is_full
 from asynchebb.recording import PER_PROBE, keep, summary
 from asynchebb.simulate import Diverged, Run
 from asynchebb.sweeps.executors import Stopped, cancel, check, is_death, renew
-from asynchebb.sweeps.folder import Claim, Folder, Points, Status, abandoned, claimed
+from asynchebb.sweeps.folder import DIGEST, Claim, Folder, Points, Status, abandoned, claimed, digest
 
 # Short runs are handed out several at a time: as many as make this many Euler steps, or a thirty-second part of all.
 STEPS_A_TASK, TASKS = 4_000_000, 32
@@ -79,7 +79,8 @@ def seen(condition: Callable[[], bool]) -> bool:
 
 def _do(run: Run, folder: Folder, engine: str, claim: Claim) -> str | None:
     try:
-        content = measures(run, *keep(run, folder.runs, engine, lambda steps: claim.touch()))
+        file, whole = keep(run, folder.runs, engine, lambda steps: claim.touch())
+        content = {**measures(run, file, whole), DIGEST: digest(file)}
         folder.write(folder.file(run.identity, "json"), content)
         folder.file(run.identity, "failed").unlink(missing_ok=True)
     except (Exception, SystemExit) as error:
