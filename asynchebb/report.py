@@ -284,7 +284,8 @@ def _made(outcome: Outcome) -> str:
     rows = {
         "scale": f"{outcome.scale}: {scale.n} neurons, {scale.p} × {scale.p} pixels, {scale.steps:,} Euler "
         "steps a run on one "
-        f"set, {scale.steps_a_phase:,} on each of several sets, {scale.seeds} seeds for figures 1 to 3 (0 to "
+        f"set, {scale.steps_a_phase:,} on each of three sets (half of it on each of four), {scale.seeds} seeds "
+        f"for figures 1 to 3 (0 to "
         f"{scale.seeds - 1}), "
         "one (0) for the others",
         "tests": f"on the frozen network: {scale.tested} stimuli held for {PAPERS_HOLD} steps, as in the paper, and "

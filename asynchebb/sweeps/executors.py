@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import contextmanager, suppress
@@ -87,6 +88,8 @@ class Local:
     def _start(self) -> None:
         from loky import ProcessPoolExecutor
 
+        # A worker that holds large arrays for a while is replaced; that is no news to the user.
+        warnings.filterwarnings("ignore", "A worker was restarted", UserWarning)
         one = {f"{library}_NUM_THREADS": "1" for library in ("NUMBA", "OMP", "OPENBLAS", "MKL")}
         self._pool = ProcessPoolExecutor(self.workers, initializer=_live_and_die_with, initargs=(os.getpid(),), env=one)
 
