@@ -34,7 +34,7 @@ test: setup
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 tests
-	$(BIN)/python -m pytest README.md docs  # in one process: blocks build on each other
+	$(BIN)/python -m pytest -n 2 --dist loadfile README.md docs  # a document in one process: its blocks build on each other
 
 # The peers that it compares with live in an environment of their own, on top of .venv; one that cannot
 # be installed says so in its row. `make bench PEERS=all` takes in Brian2 and ANNarchy too.

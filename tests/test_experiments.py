@@ -17,9 +17,10 @@ from asynchebb.checks import InputError
 from asynchebb.experiments import fig2, fig3, gabor, search
 from asynchebb.experiments.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Claim, Means, Part, judge, over_all
 from asynchebb.experiments.readings import PRESET, READINGS, Reading
-from asynchebb.experiments.reproduce import EXPERIMENTS, experiments
+from asynchebb.experiments.reproduce import EXPERIMENTS, experiments, reproduce
 from asynchebb.experiments.results import Results, products
 from asynchebb.experiments.scale import SCALES
+from asynchebb.sweeps import executors
 
 ALL_CLAIMS = [claim for module in EXPERIMENTS.values() for claim in module.CLAIMS]
 SMOKE = ("reproduce", "--scale", "smoke", "--engine", "reference")
@@ -207,7 +208,7 @@ def test_reproduce_makes_everything_and_whatever_happens_to_it_goes_on(tmp_path)
     the_report_needs_nothing_but_itself(folder)
     killed_at_any_moment_it_goes_on_and_ends_in_the_same_numbers(folder, tmp_path / "killed")
     results_open_runs_by_the_experiments_own_names(folder)
-    a_damaged_run_is_named_and_run_again_and_then_a_call_only_redraws(folder)
+    a_damaged_run_is_named_and_run_again_and_the_others_are_only_drawn_again(folder)
     a_run_that_fails_is_named_and_the_rest_is_reported(folder)
 
 
@@ -248,7 +249,7 @@ def the_report_needs_nothing_but_itself(folder):
         assert (folder / file).exists()
 
 
-def a_damaged_run_is_named_and_run_again_and_then_a_call_only_redraws(folder):
+def a_damaged_run_is_named_and_run_again_and_the_others_are_only_drawn_again(folder):
     before = {claim["id"]: claim for claim in without_times(folder)["claims"]}
     kept = folder / "sweep" / "runs"
     times = {file.name: file.stat().st_mtime_ns for file in kept.glob("*.nc")}
@@ -261,8 +262,6 @@ def a_damaged_run_is_named_and_run_again_and_then_a_call_only_redraws(folder):
     assert again.returncode == 0 and str(damaged) in again.stderr and "is run again" in again.stderr, again.stderr
     assert damaged.with_suffix(".nc.damaged").read_bytes() == spoilt
     assert damaged.read_bytes() == whole
-    redrawn = call(*SMOKE, "fig3", "--out", folder)
-    assert redrawn.returncode == 0 and "is run again" not in redrawn.stderr
     after = {file.name: file.stat().st_mtime_ns for file in kept.glob("*.nc")}
     assert {name for name in times if times[name] != after[name]} == {damaged.name}
     now = {claim["id"]: claim for claim in without_times(folder)["claims"]}
@@ -287,16 +286,21 @@ def killed_at_any_moment_it_goes_on_and_ends_in_the_same_numbers(folder, other):
 
 
 def test_reproduce_refuses_what_it_does_not_know(tmp_path):
+    def refusal(names=(), scale="smoke", engine="reference", out=tmp_path / "new"):
+        with pytest.raises(InputError) as refused_with:
+            reproduce(names, scale, out, executors.local(1), 1, engine)
+        return str(refused_with.value)
+
     assert "scale is 'large'; it must be one of smoke, small, paper" in refused("reproduce", "--scale", "large")
-    assert "figures names 'fig7'; it must name some of fig1" in refused("reproduce", "fig7", "--out", tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-    assert "engine is 'foo'" in refused("reproduce", "--scale", "smoke", "--engine", "foo", "--out", tmp_path / "new")
+    assert "figures names 'fig7'; it must name some of fig1" in refusal(["fig7"])
+    assert "engine is 'foo'" in refusal(engine="foo")
+    assert not [*tmp_path.glob("new/*")]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "index.html").write_text("mine")
-    assert "which holds other files" in refused("reproduce", "--scale", "smoke", "--out", tmp_path / "mine")
+    assert "which holds other files" in refusal(out=tmp_path / "mine")
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["index.html"]
     (tmp_path / "file").write_text("")
-    assert "out is" in refused("reproduce", "fig1", "--scale", "smoke", "--out", tmp_path / "file")
+    assert "out is" in refusal(out=tmp_path / "file")
 
 
 def a_run_that_fails_is_named_and_the_rest_is_reported(folder):
@@ -342,11 +346,15 @@ def test_a_movie_has_a_frame_for_each_snapshot(tmp_path):
     with Image.open(tmp_path / "run.gif") as movie:
         pause = 3  # at 2.5 frames a second
         assert 5 <= movie.n_frames <= 5 + pause  # equal frames may be joined into a longer one
-    assert "must be a file .gif or .mp4" in refused("movie", "run.nc", "--out", "run.avi", folder=tmp_path)
     assert "there is no such file" in refused("movie", "other.nc", folder=tmp_path)
-    assert "neurons is 0" in refused("movie", "run.nc", "--neurons", 0, folder=tmp_path)
-    if not movies.KINDS[".mp4"].isAvailable():
-        assert "needs the program ffmpeg" in refused("movie", "run.nc", "--out", "run.mp4", folder=tmp_path)
-    else:
-        assert call("movie", "run.nc", "--out", "run.mp4", folder=tmp_path).returncode == 0
-        assert (tmp_path / "run.mp4").stat().st_size > 0
+    with ah.open_run(tmp_path / "run.nc") as dataset:
+        with pytest.raises(InputError, match=r"must be a file \.gif or \.mp4"):
+            movies.write(dataset, tmp_path / "run.avi")
+        with pytest.raises(InputError, match="neurons is 0"):
+            movies.write(dataset, tmp_path / "run.gif", neurons=0)
+        if movies.KINDS[".mp4"].isAvailable():
+            movies.write(dataset, tmp_path / "run.mp4", neurons=9)
+            assert (tmp_path / "run.mp4").stat().st_size > 0
+        else:
+            with pytest.raises(InputError, match="needs the program ffmpeg"):
+                movies.write(dataset, tmp_path / "run.mp4")

@@ -59,7 +59,7 @@ def workers(out):
     """The processes that are at work on a run just now."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        claims = [folder._read(claim) for claim in Path(out).glob("runs/*.claim")]
+        claims = [folder.read(claim) for claim in Path(out).glob("runs/*.claim")]
         if found := {claim["process"] for claim in claims if claim}:
             return found
     raise AssertionError("nobody is at work")

@@ -432,7 +432,7 @@ def _draw(scale: Scale, results: Results, numbers: Any, reading: str) -> Figure:
         figures.mean_and_sd(axes["I"], step, counts[:, :, 1], color=colour, linestyle=":")
     for letter, when in (("G", "untrained"), ("H", "trained")):
         axes[letter].set(xlabel=f"Euler step, {when} network", ylabel="synapses changed so far", yscale="log")
-    axes["G"].legend(frameon=False, fontsize=6, loc="center right")
+    axes["H"].legend(frameon=False, fontsize=6, loc="lower right")
     figures.steps_axis(axes["I"], "synapses changed a step")
     axes["I"].autoscale(axis="y")
     axes["I"].set_yscale("log")

@@ -210,7 +210,7 @@ def _draw(scale: Scale, results: Results, reading: str) -> Figure:
         for inset, end, number in zip(insets, last, (1, 2, 3), strict=True):
             figures.mosaic(axes[inset], of[0]["W"][end][chosen], (scale.p, scale.p), np.arange(20.0)[::-1])
             axes[inset].set_title(f"after set {number}", fontsize=7)
-    axes["A"].legend(frameon=False, fontsize=6, loc="upper left", bbox_to_anchor=(0, 0.98), handlelength=1)
+    axes["A"].legend(edgecolor="white", framealpha=0.9, fontsize=6, loc="upper left", handlelength=1)
     for letter in "AB":
         axes[letter].set_ylim(0, 0.95)  # room for the legend
     return figure
