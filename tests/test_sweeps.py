@@ -517,3 +517,23 @@ def test_a_run_files_may_be_read_without_this_package(tmp_path):
     dataset = ah.sweep(BASE, {"seed": [0]}, tmp_path, workers=1)
     with xarray.open_dataset(tmp_path / "runs" / f"{dataset.run.values[0]}.nc") as plain:
         assert plain.error[-1, -1] == dataset.error[0]
+
+
+def test_a_damaged_run_is_put_aside_and_run_again_and_one_of_an_unknown_digest_is_kept(tmp_path, capsys):
+    axes = {"seed": range(3)}
+    ah.sweep(BASE, axes, tmp_path / "F", engine="reference", progress=False)
+    files = sorted((tmp_path / "F" / "runs").glob("*.nc"))
+    whole = {file: file.read_bytes() for file in files}
+    files[0].write_bytes(whole[files[0]][:-100])
+    spoilt = bytearray(whole[files[1]])
+    spoilt[len(spoilt) // 2] ^= 1
+    files[1].write_bytes(spoilt)
+    measured = files[2].with_suffix(".json")
+    measured.write_text(json.dumps({k: v for k, v in json.loads(measured.read_text()).items() if k != "sha256"}))
+    ah.sweep(BASE, axes, tmp_path / "F", engine="reference", progress=False)
+    said = capsys.readouterr().err
+    assert str(files[0]) in said and str(files[1]) in said and str(files[2]) not in said
+    assert {file: file.read_bytes() for file in files} == whole
+    assert sorted(file.name for file in (tmp_path / "F" / "runs").glob("*.damaged")) == [
+        f"{file.stem}.nc.damaged" for file in files[:2]
+    ]

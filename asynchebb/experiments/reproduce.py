@@ -130,7 +130,7 @@ def _run(
     on_status: Callable[[Status], object],
     scale_name: str,
     workers: int,
-) -> Status:
+) -> None:
     """Have all runs done, each once whoever needs it; what that takes is added to what it took before."""
     labels: dict[str, str] = {}
     different: dict[str, Run] = {}
@@ -147,12 +147,11 @@ def _run(
     started = time.perf_counter()
     try:
         title = f"reproduction, {scale_name} scale"
-        _, status = run_all(title, axes, in_order, kept.path, executor, engine, retry_failed, on_status, work)
+        run_all(title, axes, in_order, kept.path, executor, engine, retry_failed, on_status, work)
     finally:
         done = [run for run in missing if kept.has_ended(run.identity)]
         if done:
             _add_work(out, scale_name, time.perf_counter() - started, workers, done)
-    return status
 
 
 def sweep_folder(out: Path) -> Path:
@@ -182,35 +181,30 @@ def _failure(out: Path, run: Run) -> str | None:
 
 
 def _finding(name: str, scale: Scale, runs: Mapping[Key, Run], out: Path, engine: str, redraw: bool) -> Finding:
-    module, pictures = EXPERIMENTS[name], out / "figures"
-    results = Results(runs, Folder(sweep_folder(out)).runs, engine)
+    """Measure, draw and judge. Numbers and pictures are kept as long as neither the runs nor the code changes."""
+    module, results = EXPERIMENTS[name], Results(runs, Folder(sweep_folder(out)).runs, engine)
+    made_of = json.dumps([code(), scale, sorted(run.identity for run in runs.values())])
+    fingerprint = hashlib.sha256(made_of.encode()).hexdigest()
+    file = out / "measured" / f"{name}.json"
+    content = read(file)
+    is_new = content.get("fingerprint") != fingerprint
     try:
-        numbers = _measured(name, scale, results, out)
-        pictures.mkdir(exist_ok=True)
-        if redraw or not all((pictures / f"{picture}.png").exists() for picture in module.captions(scale)):
+        numbers: Numbers = module.measure(scale, results) if is_new else content["numbers"]
+        if is_new or redraw:
+            (out / "figures").mkdir(exist_ok=True)
             for picture, figure in module.draw(scale, results, numbers).items():
                 for kind in ("png", "pdf"):
-                    figures.save(figure, pictures / f"{picture}.{kind}")
+                    figures.save(figure, out / "figures" / f"{picture}.{kind}")
     finally:
         results.close()
+    if is_new:
+        file.parent.mkdir(exist_ok=True)
+        write(file, json.dumps({"fingerprint": fingerprint, "numbers": numbers}))
     claims = []
     for claim in module.CLAIMS:
         verdicts = {reading: judge(claim, numbers[reading]) for reading in READINGS if reading in numbers}
         claims.append(Judged(claim, verdicts, over_all(verdicts, PRESET)))
     return Finding(name, module.TITLE, module.captions(scale), claims)
-
-
-def _measured(name: str, scale: Scale, results: Results, out: Path) -> Numbers:
-    """The experiment's numbers, which are kept as long as neither the runs nor the code changes."""
-    made_of = json.dumps([code(), scale, sorted(run.identity for run in results.runs.values())])
-    fingerprint = hashlib.sha256(made_of.encode()).hexdigest()
-    file = out / "measured" / f"{name}.json"
-    if (content := read(file)).get("fingerprint") == fingerprint:
-        return content["numbers"]
-    numbers = EXPERIMENTS[name].measure(scale, results)
-    file.parent.mkdir(exist_ok=True)
-    write(file, json.dumps({"fingerprint": fingerprint, "numbers": numbers}))
-    return numbers
 
 
 @cache

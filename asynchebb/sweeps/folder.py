@@ -183,9 +183,9 @@ def digest(file: Path) -> str:
 
 
 def _is_whole(file: Path, measured: Path) -> bool:
-    """Is it as it was written; or, if its process was killed before it could be measured, can it be read?"""
-    if measured.exists():
-        return read(measured).get(DIGEST) == digest(file)
+    """Is it as it was written; or, if that is not known (its process was killed right then), can it be read?"""
+    if DIGEST in (known := read(measured)):
+        return known[DIGEST] == digest(file)
     import h5py
 
     try:
