@@ -30,6 +30,8 @@ def write(dataset: xarray.Dataset, path: str | Path, neurons: int = 100, seconds
     positive("seconds", seconds)
     if path.suffix.lower() not in KINDS:
         raise InputError(f"out is {str(path)!r}; it must be a file .gif or .mp4")
+    if not path.parent.is_dir():
+        raise InputError(f"out is {str(path)!r}; the folder {str(path.parent)!r} must be there")
     kind = KINDS[path.suffix.lower()]
     if not kind.isAvailable():
         raise InputError(f"out is {str(path)!r}; .mp4 needs the program ffmpeg, which is not here; .gif does not")

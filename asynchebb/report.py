@@ -11,13 +11,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from asynchebb.experiments.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Verdict
+from asynchebb.experiments.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Part, Verdict
 from asynchebb.experiments.readings import PAPERS_HOLD, PARTLY_RUN, PRESET, READINGS, SETTLING
 from asynchebb.experiments.scale import SCALES
 
 if TYPE_CHECKING:
     from asynchebb.experiments.reproduce import Judged, Outcome
 
+TOO_SHORT = "Smoke scale: runs are far too short to learn anything. This shows that everything works, not what is true."
 MARKS = {HOLDS: "✓", IN_PART: "◐", FAILS: "✗", NOT_RUN: "·"}
 KINDS = {HOLDS: "yes", IN_PART: "part", FAILS: "no", NOT_RUN: "none"}
 
@@ -108,7 +109,7 @@ def markdown(outcome: Outcome) -> str:
         f"Made by `asynchebb reproduce --scale {outcome.scale}`: n = {scale.n}, {scale.p} × {scale.p} pixels, "
         f"{scale.steps:,} Euler steps a run, {scale.seeds} seeds. ✓ holds, ◐ holds in part, ✗ does not hold, · was not "
         "run, under each reading; *over all* counts the reading of the presets first. What was measured, and by which "
-        "margins each claim is judged, is in the report.",
+        "margins each claim is judged, is in the report." + (f" {TOO_SHORT}" if outcome.scale == "smoke" else ""),
         "",
         "| | claim | where | over all | " + " | ".join(READINGS) + " |",
         "| --- " * (4 + len(READINGS)) + "|",
@@ -134,12 +135,7 @@ def page(outcome: Outcome, pictures: Path) -> str:
         f'<span class="tally {KINDS[kind]}"><b>{count}</b> {escape(_plural(kind, count))}</span>'
         for kind, count in counted.items()
     )
-    smoke = (
-        '<p class="warning">Smoke scale: runs are far too short to learn anything. This page shows that everything '
-        "works, not what is true.</p>"
-        if outcome.scale == "smoke"
-        else ""
-    )
+    smoke = f'<p class="warning">{TOO_SHORT}</p>' if outcome.scale == "smoke" else ""
     failed = "".join(
         f"<li>{escape(name)}: {escape(why.splitlines()[0] if why else '')}</li>"
         for name, why in outcome.failures.items()
@@ -159,7 +155,8 @@ def page(outcome: Outcome, pictures: Path) -> str:
 <header>
 <h1>Asynchronous Hebbian/anti-Hebbian networks, reproduced</h1>
 <p>Every figure and every claim of Aguiar &amp; Hennig (2024), computed again by <b>asynchebb</b> and judged by margins
-that were fixed before the runs. A claim <b class="yes">holds ✓</b> if it does under the reading of the paper that the
+that were written down before the runs (docs/reproduction.md says what was added to them later).
+A claim <b class="yes">holds ✓</b> if it does under the reading of the paper that the
 presets use (<i>{escape(PRESET)}</i>); it <b class="part">holds in part ◐</b> if some of what it says is so there, or
 all of it under another reading; else it <b class="no">does not hold ✗</b>. Click on a claim for what was measured.</p>
 <p>{tally}</p>
@@ -208,8 +205,9 @@ def _claim(judged: Judged, scale: str) -> str:
 <span class="over {KINDS[judged.over_all]}" title="{judged.over_all}">{MARKS[judged.over_all]}</span>{marks}</summary>
 <div class="body">
 {f"<p><b>Instead:</b> {escape(paragraph)}</p>" if paragraph else ""}
-<div class="wide"><table><tr><th>Judged by</th>{"".join(f"<th>{escape(name)}</th>" for name in shown)}</tr>
-{"".join(_part_row(part.says, shown) for part in claim.parts)}
+<div class="wide"><table><tr><th>Judged by (for the mean over seeds; small, how many seeds alone)</th>
+{"".join(f"<th>{escape(name)}</th>" for name in shown)}</tr>
+{"".join(_part_row(part, shown) for part in claim.parts)}
 <tr><th>Measured (mean ± sd)</th>{"<th></th>" * len(shown)}</tr>
 {"".join(_measure_row(name, says, shown) for name, says in claim.shows.items())}</table></div></div></details>
 """
@@ -233,9 +231,15 @@ def _tally(claims: list[Judged]) -> str:
 under all of these readings ({escape(names)})</small></span><span></span>{cells}</div>"""
 
 
-def _part_row(says: str, shown: dict[str, Verdict]) -> str:
-    cells = "".join(f"<td>{_mark(HOLDS if verdict.parts[says] else FAILS)}</td>" for verdict in shown.values())
-    return f"<tr><td>{escape(says)}</td>{cells}</tr>"
+def _part_row(part: Part, shown: dict[str, Verdict]) -> str:
+    """Whether it holds for the mean over seeds, and for how many seeds it does alone."""
+    cells = ""
+    for verdict in shown.values():
+        count = len(next(iter(verdict.values.values())))
+        alone = f" <small>{verdict.seeds[part.says]}/{count}</small>" if count > 1 else ""
+        cells += f"<td>{_mark(HOLDS if verdict.parts[part.says] else FAILS)}{alone}</td>"
+    given = " <small>(given: alone it does not count)</small>" if part.is_given else ""
+    return f"<tr><td>{escape(part.says)}{given}</td>{cells}</tr>"
 
 
 def _measure_row(name: str, says: str, shown: dict[str, Verdict]) -> str:
@@ -323,6 +327,7 @@ nav a { margin-right: 12px; color: #0b57d0; text-decoration: none; white-space: 
   color: #57606a; display: inline-block; }
 .tallies { border-top: 2px solid #d8dee4; padding: 6px 0; color: #57606a; text-align: center; }
 .tallies span { text-align: left; }
+.body td { white-space: nowrap; } .body td:first-child { white-space: normal; min-width: 260px; }
 .claim { border-top: 1px solid #eaeef2; } .claim summary { cursor: pointer; padding: 6px 0; list-style: none; }
 .claim summary:hover { background: #f6f8fa; } .claim small { color: #57606a; }
 .body { padding: 4px 12px 16px 52px; background: #f6f8fa; } .wide { overflow-x: auto; }

@@ -131,7 +131,7 @@ def print_claims(outcome: Outcome) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from asynchebb.report import MARKS
+    from asynchebb.report import MARKS, TOO_SHORT
 
     table = Table(title=f"The paper's claims, {outcome.scale} scale", title_justify="left")
     for column in ("", "claim", "where", ""):
@@ -141,3 +141,5 @@ def print_claims(outcome: Outcome) -> None:
             said = f"{MARKS[judged.over_all]} {judged.over_all}"
             table.add_row(judged.claim.id, judged.claim.says, judged.claim.where, said)
     Console().print(table)
+    if outcome.scale == "smoke":
+        typer.echo(TOO_SHORT)

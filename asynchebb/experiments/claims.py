@@ -50,6 +50,7 @@ class Verdict(NamedTuple):
     mean: dict[str, float]
     sd: dict[str, float | None]  # over seeds; None of one
     values: dict[str, list[float]]  # of each seed
+    seeds: dict[str, int]  # for how many seeds each part holds on its own
 
 
 def judge(claim: Claim, measures: Mapping[str, Sequence[float]]) -> Verdict:
@@ -58,14 +59,16 @@ def judge(claim: Claim, measures: Mapping[str, Sequence[float]]) -> Verdict:
     It is not judged where a measure is missing.
     """
     if any(name not in measures for name in claim.shows):
-        return Verdict(NOT_RUN, {}, {}, {}, {})
+        return Verdict(NOT_RUN, {}, {}, {}, {}, {})
     mean = {name: float(np.mean(measures[name])) for name in claim.shows}
     values = {name: [*measures[name]] for name in claim.shows}
     sd = {name: float(np.std(of, ddof=1)) if len(of) > 1 else None for name, of in values.items()}
     parts = {part.says: bool(part.holds(Means(mean))) for part in claim.parts}
     some = any(parts[part.says] for part in claim.parts if not part.is_given)
     holds = HOLDS if all(parts.values()) else IN_PART if some else FAILS
-    return Verdict(holds, parts, mean, sd, values)
+    each = [Means(zip(values, of_seed, strict=True)) for of_seed in zip(*values.values(), strict=False)]
+    seeds = {part.says: sum(bool(part.holds(one)) for one in each) for part in claim.parts}
+    return Verdict(holds, parts, mean, sd, values, seeds)
 
 
 def over_all(verdicts: Mapping[str, Verdict], preset: str) -> str:

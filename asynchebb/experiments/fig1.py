@@ -212,7 +212,7 @@ CLAIMS = (
         "1f",
         "Fig. 1F",
         "Lifetime sparseness (Gini): asynchronous and discrete alike, continuous lower.",
-        "a similar level of sparseness in both; sparser in the discrete model throughout",
+        "the asynchronous network is about as sparse as the discrete one, which is sparser than the continuous one",
         _shows({"gini": "Gini, frozen", "gini_learning": "Gini, while learning"}),
         (*_less_in_continuous("gini", "frozen"), *_less_in_continuous("gini_learning", "while learning")),
         "while it learns, Gini is {continuous_gini_learning} in the continuous, {asynchronous_gini_learning} in the "

@@ -197,6 +197,8 @@ def _finding(name: str, scale: Scale, runs: Mapping[Key, Run], out: Path, engine
                     figures.save(figure, out / "figures" / f"{picture}.{kind}")
     finally:
         results.close()
+    if unknown := {*numbers} - {*READINGS}:
+        raise ValueError(f"{name} measures under {', '.join(unknown)}; the readings are {', '.join(READINGS)}")
     if is_new:
         file.parent.mkdir(exist_ok=True)
         write(file, json.dumps({"fingerprint": fingerprint, "numbers": numbers}))

@@ -281,12 +281,13 @@ class Points:
 
     def status(self) -> Status:
         """As a look at the names in the folder tells."""
-        kinds: dict[str, dict[str, os.DirEntry]] = {"json": {}, "failed": {}, "claim": {}}
+        kinds: dict[str, dict[str, os.DirEntry]] = {"json": {}, "nc": {}, "failed": {}, "claim": {}}
         for entry in os.scandir(self.folder.runs) if self.folder.runs.exists() else ():
             identity, _, kind = entry.name.partition(".")
             if kind in kinds and identity in self.work:
                 kinds[kind][identity] = entry
-        done, failed = kinds["json"], kinds["failed"].keys() - kinds["json"].keys()
+        done = {one: entry for one, entry in kinds["json"].items() if one in kinds["nc"]}
+        failed = kinds["failed"].keys() - done.keys()
         claimed = kinds["claim"].keys() - done.keys() - failed
         running = [one for one in claimed if not abandoned(Path(kinds["claim"][one].path))]
         waiting = len(self.work) - len(done) - len(failed) - len(running)
