@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from asynchebb.experiments.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Part, Verdict
-from asynchebb.experiments.readings import PAPERS_HOLD, PARTLY_RUN, PRESET, READINGS, SETTLING
+from asynchebb.experiments.readings import PAPERS_HOLD, PARTLY_RUN, PRESET, READINGS
 from asynchebb.experiments.scale import SCALES
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ def _made(outcome: Outcome) -> str:
         f"{scale.seeds - 1}), "
         "one (0) for the others",
         "tests": f"on the frozen network: {scale.tested} stimuli held for {PAPERS_HOLD} steps, as in the paper, and "
-        f"{scale.settled} held for {SETTLING}; after several sets, {scale.tested} of each held for {SETTLING}",
+        f"{scale.settled} held for {scale.settling}; after several sets, {scale.tested} of each so long",
         "runs": f"{work['runs']:,}, of {work['steps']:,} Euler steps in all",
         "wall time of the runs": f"{took} on {work['workers'] or 'a cluster’s'} cores",
         "wall time of measuring and drawing": f"{timedelta(seconds=round(work['drawing']))}, once",

@@ -505,6 +505,7 @@ def test_the_time_left_is_told_from_the_pace_of_the_last_runs(tmp_path):
     now = time.time()
     os.utime(at.grids / f"{points.name}.json", (now - 100, now - 100))
     for number, identity in enumerate(points.identities[:5]):
+        at.file(identity, "nc").touch()
         at.write(at.file(identity, "json"), {})
         os.utime(at.file(identity, "json"), (now - 50 + 10 * number,) * 2)
     at.file(points.identities[5], "claim").write_text(json.dumps({"host": "elsewhere", "process": 1}))

@@ -9,7 +9,7 @@ import numpy as np
 from asynchebb import figures
 from asynchebb.experiments import gabor
 from asynchebb.experiments.claims import Claim, Numbers, Part
-from asynchebb.experiments.readings import PRESET, READINGS, SETTLING
+from asynchebb.experiments.readings import PRESET, READINGS
 from asynchebb.experiments.results import Key, Results, most_active
 from asynchebb.experiments.scale import Scale
 from asynchebb.network import MODELS
@@ -30,7 +30,7 @@ def runs(scale: Scale) -> dict[Key, Run]:
     hold, neurons = READINGS[PRESET].hold, min(scale.n, 200)
     phase = Phase(shown, max(1, scale.steps // hold), hold, snapshots=1)
     return {
-        (model,): Run(MODELS[model](neurons, shown.m), (phase,), (Probe(shown, scale.settled, SETTLING),), ())
+        (model,): Run(MODELS[model](neurons, shown.m), (phase,), (Probe(shown, scale.settled, scale.settling),), ())
         for model in MODELS
     }
 

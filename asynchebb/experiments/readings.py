@@ -19,7 +19,7 @@ from asynchebb.weights import Exponential, Gaussian
 
 # How a network is tested: as the paper does (App. E), and until rates have settled.
 PAPER, SETTLED = 0, 1
-PAPERS_HOLD, SETTLING = 150, 500  # Euler steps
+PAPERS_HOLD = 150  # Euler steps
 
 
 class Reading(NamedTuple):
@@ -89,7 +89,7 @@ def on_crossbars(
     """A run on the paper's crossed bars, tested in both ways."""
     bars = sets(scale)[0]
     phase = Phase(bars, max(1, scale.steps // hold), hold, snapshots)
-    probes = Probe(bars, scale.tested, PAPERS_HOLD), Probe(bars, scale.settled, SETTLING)
+    probes = Probe(bars, scale.tested, PAPERS_HOLD), Probe(bars, scale.settled, scale.settling)
     return Run(network, (phase,), probes, trace, seed)
 
 
@@ -98,4 +98,4 @@ def in_succession(
 ) -> Run:
     """A run on several sets one after the other, tested on all of them, settled."""
     phases = tuple(Phase(stimulus, max(1, scale.steps_a_phase // hold), hold, snapshots) for stimulus in shown)
-    return Run(network, phases, tuple(Probe(stimulus, scale.tested, SETTLING) for stimulus in shown), (), seed)
+    return Run(network, phases, tuple(Probe(stimulus, scale.tested, scale.settling) for stimulus in shown), (), seed)

@@ -195,6 +195,7 @@ def _finding(name: str, scale: Scale, runs: Mapping[Key, Run], out: Path, engine
             for picture, figure in module.draw(scale, results, numbers).items():
                 for kind in ("png", "pdf"):
                     figures.save(figure, out / "figures" / f"{picture}.{kind}")
+                    figure.set_layout_engine("none")  # it is laid out now
     finally:
         results.close()
     if unknown := {*numbers} - {*READINGS}:

@@ -13,14 +13,33 @@ class Scale(NamedTuple):
     snapshots: int  # of a run on one set
     tested: int  # stimuli of a test as the paper has it (s in App. E)
     settled: int  # stimuli of the test beside it, in which rates settle
+    settling: int  # Euler steps that this takes
     seeds: int  # of figures 1 to 3; the others have one
 
 
 SCALES = {
-    "smoke": Scale(n=40, p=6, steps=1_000, steps_a_phase=500, snapshots=2, tested=1, settled=1, seeds=2),
-    "small": Scale(n=500, p=14, steps=1_000_000, steps_a_phase=1_000_000, snapshots=10, tested=60, settled=20, seeds=3),
+    "smoke": Scale(n=40, p=6, steps=1_000, steps_a_phase=500, snapshots=2, tested=1, settled=1, settling=50, seeds=2),
+    "small": Scale(
+        n=500,
+        p=14,
+        steps=1_000_000,
+        steps_a_phase=1_000_000,
+        snapshots=10,
+        tested=60,
+        settled=20,
+        settling=500,
+        seeds=3,
+    ),
     # Three phases make ten million steps, as each run of the paper has.
     "paper": Scale(
-        n=500, p=14, steps=10_000_000, steps_a_phase=3_333_000, snapshots=10, tested=60, settled=20, seeds=3
+        n=500,
+        p=14,
+        steps=10_000_000,
+        steps_a_phase=3_333_000,
+        snapshots=10,
+        tested=60,
+        settled=20,
+        settling=500,
+        seeds=3,
     ),
 }
