@@ -48,7 +48,7 @@ def write(dataset: xarray.Dataset, path: str | Path, neurons: int = 100, seconds
             with writer.saving(figure, str(whole), dpi=100):
                 for k in range(frames):
                     fields.clear()
-                    figures.mosaic(fields, dataset["W"].values[k], shape, activity, neurons)
+                    figures.mosaic(fields, dataset["W"][k].values, shape, activity, neurons)
                     fields.set_title(f"{step[k]:,} Euler steps")
                     curve.clear()
                     curve.plot(step[: k + 1], error[: k + 1, 0], color="black")

@@ -33,9 +33,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
             "paper": judged.claim.paper,
             "holds": judged.over_all,
             "measures": dict(judged.claim.shows),
-            "readings": {
-                reading: verdict._asdict() for reading, verdict in judged.verdicts.items() if verdict.holds != NOT_RUN
-            },
+            "readings": {reading: verdict._asdict() for reading, verdict in judged.tried.items()},
             "instead": instead(judged, outcome.scale),
         }
         for judged in _claims(outcome)
@@ -64,7 +62,7 @@ def instead(judged: Judged, scale: str) -> str:
     """What happens where a claim does not hold: its text, with what was measured under the presets' reading."""
     if judged.over_all in (HOLDS, NOT_RUN) or scale == "smoke":  # so short a run shows nothing
         return ""
-    tried = {name: verdict for name, verdict in judged.verdicts.items() if verdict.holds != NOT_RUN}
+    tried = judged.tried
     first = PRESET if PRESET in tried else next(iter(tried))
     verdict = tried[first]
     measured = {name: number(value, judged.claim.shows[name]) for name, value in verdict.mean.items()}
@@ -107,15 +105,16 @@ def markdown(outcome: Outcome) -> str:
         "# What holds of the paper",
         "",
         f"Made by `asynchebb reproduce --scale {outcome.scale}`: n = {scale.n}, {scale.p} × {scale.p} pixels, "
-        f"{scale.steps:,} Euler steps a run, {scale.seeds} seeds. ✓ holds, ◐ holds in part, ✗ does not hold, · was not "
-        "run, under each reading; *over all* counts the reading of the presets first. What was measured, and by which "
+        f"{scale.steps:,} Euler steps a run, {scale.seeds} seeds. ✓ holds, ◐ holds in part, ✗ does not hold, · was "
+        "not run, under each reading; *over all* counts the reading of the presets first. What was measured, and by "
+        "which "
         "margins each claim is judged, is in the report." + (f" {TOO_SHORT}" if outcome.scale == "smoke" else ""),
         "",
         "| | claim | where | over all | " + " | ".join(READINGS) + " |",
         "| --- " * (4 + len(READINGS)) + "|",
     ]
     for judged in _claims(outcome):
-        marks = (MARKS[judged.verdicts[name].holds if name in judged.verdicts else NOT_RUN] for name in READINGS)
+        marks = (MARKS[judged.under(name)] for name in READINGS)
         said = f"{MARKS[judged.over_all]} {judged.over_all}"
         lines.append(
             f"| {judged.claim.id} | {judged.claim.says} | {judged.claim.where} | {said} | {' | '.join(marks)} |"
@@ -195,9 +194,8 @@ def _mark(kind: str) -> str:
 
 
 def _claim(judged: Judged, scale: str) -> str:
-    claim, verdicts = judged.claim, judged.verdicts
-    marks = "".join(_mark(verdicts[name].holds if name in verdicts else NOT_RUN) for name in READINGS)
-    shown = {name: verdict for name, verdict in verdicts.items() if verdict.holds != NOT_RUN}
+    claim, shown = judged.claim, judged.tried
+    marks = "".join(_mark(judged.under(name)) for name in READINGS)
     paragraph = instead(judged, scale)
     return f"""<details class="claim" id="claim-{claim.id.replace(", ", "-")}"><summary class="row">
 <b>{escape(claim.id)}</b>
@@ -216,7 +214,7 @@ def _claim(judged: Judged, scale: str) -> str:
 def _tally(claims: list[Judged]) -> str:
     """How many parts hold under each reading, of the claims that are judged under all that were run whole."""
     whole = [name for name in READINGS if name != PARTLY_RUN]
-    common = [one for one in claims if all(one.verdicts.get(n) and one.verdicts[n].holds != NOT_RUN for n in whole)]
+    common = [one for one in claims if all(one.under(name) != NOT_RUN for name in whole)]
     if not common:
         return ""
     shares = {
@@ -287,11 +285,8 @@ def _made(outcome: Outcome) -> str:
     took = timedelta(seconds=round(work["seconds"]))
     rows = {
         "scale": f"{outcome.scale}: {scale.n} neurons, {scale.p} × {scale.p} pixels, {scale.steps:,} Euler "
-        "steps a run on one "
-        f"set, {scale.steps_a_phase:,} on each of three sets (half of it on each of four), {scale.seeds} seeds "
-        f"for figures 1 to 3 (0 to "
-        f"{scale.seeds - 1}), "
-        "one (0) for the others",
+        f"steps a run on one set, {scale.steps_a_phase:,} on each of three sets (half of it on each of four), "
+        f"{scale.seeds} seeds for figures 1 to 3 (0 to {scale.seeds - 1}), one (0) for the others",
         "tests": f"on the frozen network: {scale.tested} stimuli held for {PAPERS_HOLD} steps, as in the paper, and "
         f"{scale.settled} held for {scale.settling}; after several sets, {scale.tested} of each so long",
         "runs": f"{work['runs']:,}, of {work['steps']:,} Euler steps in all",

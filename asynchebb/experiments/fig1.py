@@ -10,7 +10,7 @@ import numpy as np
 from asynchebb import figures, metrics
 from asynchebb.experiments.claims import Claim, Numbers, Part
 from asynchebb.experiments.readings import PAPER, PARTLY_RUN, PRESET, READINGS, SETTLED, sets
-from asynchebb.experiments.results import Key, Results, factors_found, fields
+from asynchebb.experiments.results import Key, Results, fields
 from asynchebb.experiments.scale import Scale
 from asynchebb.network import MODELS
 from asynchebb.simulate import Run
@@ -42,16 +42,12 @@ def measure(scale: Scale, results: Results) -> Numbers:
 
 
 def _measure(kept: Any, bars: Any) -> dict[str, float]:
-    shown = fields(kept, bars)
-    total = shown.single + shown.mixed + shown.unstructured
     learning = np.asarray(kept["trace_y"][-1], np.float64)
     error = np.asarray(kept["error"][:, PAPER])
     late = len(error) // 2
     last = len(kept["trace_active"]) // (len(kept["step"]) - 1)
     return {
-        "bars": shown.single / total,
-        "crosses": shown.mixed / total,
-        "factors": factors_found(kept, bars),
+        **fields(kept, bars),
         "error": float(error[-1]),
         "error_settled": float(kept["error_last"][-1, SETTLED]),
         "unsteadiness": float(np.std(np.diff(error[late:]))),
@@ -139,14 +135,14 @@ CLAIMS = (
                 lambda v: v.continuous_crosses > 0 and v.continuous_crosses >= 4 * v.continuous_bars,
             ),
         ),
-        "Of the continuous network's 100 most active fields {continuous_crosses} are crosses and "
-        "{continuous_bars} bars.",
+        "Of the continuous network's 100 most active fields {continuous_crosses} are crosses and {continuous_bars} "
+        "bars.",
     ),
     Claim(
         "1d",
         "Fig. 1D",
-        "The asynchronous and the discrete network reach the same error; the continuous one's stays higher and "
-        "less steady.",
+        "The asynchronous and the discrete network reach the same error; the continuous one's stays higher and less "
+        "steady.",
         "very similar learning; the same error at convergence; the continuous one more unstable, not reaching it",
         _shows(
             {
@@ -203,10 +199,10 @@ CLAIMS = (
             _more_in_continuous("wide_learning", "above a tenth of the most active one, while learning"),
         ),
         "at any one step {continuous_active_learning} neurons are active in the continuous network while it learns, "
-        "{asynchronous_active_learning} in the asynchronous and {discrete_active_learning} in the discrete one; frozen "
-        "{continuous_active}, {asynchronous_active} and {discrete_active}. Over the last tenth of training "
-        "{continuous_wide_learning}, {asynchronous_wide_learning} and {discrete_wide_learning} neurons have at least a "
-        "tenth of the largest mean rate.",
+        "{asynchronous_active_learning} in the asynchronous and {discrete_active_learning} in the discrete one; "
+        "frozen {continuous_active}, {asynchronous_active} and {discrete_active}. Over the last tenth of training "
+        "{continuous_wide_learning}, {asynchronous_wide_learning} and {discrete_wide_learning} neurons have at least "
+        "a tenth of the largest mean rate.",
     ),
     Claim(
         "1f",
@@ -216,9 +212,8 @@ CLAIMS = (
         _shows({"gini": "Gini, frozen", "gini_learning": "Gini, while learning"}),
         (*_less_in_continuous("gini", "frozen"), *_less_in_continuous("gini_learning", "while learning")),
         "while it learns, Gini is {continuous_gini_learning} in the continuous, {asynchronous_gini_learning} in the "
-        "asynchronous and {discrete_gini_learning} in the discrete network. Frozen for the test, as App. E "
-        "describes it, "
-        "it is {continuous_gini}, {asynchronous_gini} and {discrete_gini}.",
+        "asynchronous and {discrete_gini_learning} in the discrete network. Frozen for the test, as App. E describes "
+        "it, it is {continuous_gini}, {asynchronous_gini} and {discrete_gini}.",
     ),
 )
 
@@ -229,9 +224,9 @@ def captions(scale: Scale) -> dict[str, str]:
         "sets 2 and 3 are our choice. (D) Reconstruction error over training on crossed bars, mean over 150 steps of "
         "each test stimulus; error bars are the standard deviation over test stimuli. (E) Mean rates by rank, as a "
         "share of the largest: full lines over the last tenth of training, dotted when tested frozen. (F) Their Gini "
-        "coefficients: full while learning, pale when tested frozen; error bars are the standard deviation over seeds. "
-        "(G–I) Receptive fields of the 100 most active neurons, the most active first, each scaled to its own largest "
-        "weight (seed 0). Panels A and B of the paper are diagrams."
+        "coefficients: full while learning, pale when tested frozen; error bars are the standard deviation over "
+        "seeds. (G–I) Receptive fields of the 100 most active neurons, the most active first, each scaled to its own "
+        "largest weight (seed 0). Panels A and B of the paper are diagrams."
         for name, reading in DRAWN.items()
     }
 

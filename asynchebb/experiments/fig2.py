@@ -118,15 +118,14 @@ def _count(reading: str, model: str, seed: int, results: Results, add: Any) -> N
     counts = []
     for snapshot in range(len(kept["step"])):
         seen = window(results, key, snapshot, WINDOW)
+        if model == "discrete" and snapshot == 0:
+            steps, hold = np.flatnonzero(seen["updates"]) + 1, run.phases[0].hold
+            add(reading, "discrete_staircase", float(np.array_equal(steps, hold * np.arange(1, WINDOW + 1))))
         counts.append([float(seen["updates"].mean()), float(products(run, seen).mean())])
         if snapshot in (0, len(kept["step"]) - 1) and seed == 0:
             when = "trained" if snapshot else "untrained"
             add(reading, f"{model}_{when}_window", np.cumsum(seen["updates"]).tolist())
     add(reading, f"{model}_counts", counts)
-    if model == "discrete":
-        steps = np.flatnonzero(window(results, key, 0, WINDOW)["updates"]) + 1
-        hold = run.phases[0].hold
-        add(reading, "discrete_staircase", float(np.array_equal(steps, hold * np.arange(1, WINDOW + 1))))
     for number, name in enumerate(("updates", "products")):
         add(reading, f"{model}_{name}_untrained", counts[0][number])
         add(reading, f"{model}_{name}_trained", counts[-1][number])
@@ -136,9 +135,8 @@ def _same(weights: str, says: str) -> Claim:
     return Claim(
         "2a" if weights == "W" else "2b",
         "Fig. 2A" if weights == "W" else "Fig. 2B",
-        f"After learning, most neurons' {says} weights are practically those of the discrete network (cosine "
-        f"0.95 to 1) "
-        "in the asynchronous network, and are far from them in the continuous one.",
+        f"After learning, most neurons' {says} weights are practically those of the discrete network (cosine 0.95 to "
+        "1) in the asynchronous network, and are far from them in the continuous one.",
         "most asynchronous neurons are practically identical (0.95–1); the continuous ones diverge significantly",
         {
             f"asynchronous_same_{weights}": "share of asynchronous neurons with cosine > 0.95",
@@ -162,7 +160,7 @@ def _same(weights: str, says: str) -> Claim:
             ),
         ),
         f"{{asynchronous_same_{weights}}} of the asynchronous and {{continuous_same_{weights}}} of the continuous "
-        f"network's neurons match; of those that are active in the discrete network "
+        "network's neurons match; of those that are active in the discrete network "
         f"{{asynchronous_same_active_{weights}}}. A neuron that stays silent keeps the direction it started with in "
         "every model, and counts as a match.",
     )
@@ -227,9 +225,8 @@ CLAIMS = (
                 lambda v: v.continuous_similarity_W <= v.asynchronous_similarity_W - 0.05,
             ),
         ),
-        "At the first snapshot the mean cosine is {continuous_early} for the continuous and "
-        "{asynchronous_early} for the "
-        "asynchronous network, at the end {continuous_similarity_W} and {asynchronous_similarity_W}.",
+        "At the first snapshot the mean cosine is {continuous_early} for the continuous and {asynchronous_early} for "
+        "the asynchronous network, at the end {continuous_similarity_W} and {asynchronous_similarity_W}.",
     ),
     Claim(
         "2d",
@@ -243,8 +240,9 @@ CLAIMS = (
             _rises("M"),
             Part("at 500 steps the mean cosine of W is at least 0.8", lambda v: v.r_r_500_W >= 0.8),
         ),
-        "Similarity rises with the refractory period, from {r_r_0_W} (none) over {r_r_10_W} (10 steps) and {r_r_100_W} "
-        "(100) to {r_r_500_W} (500) for W, and from {r_r_0_M} over {r_r_10_M} and {r_r_100_M} to {r_r_500_M} for M.",
+        "Similarity rises with the refractory period, from {r_r_0_W} (none) over {r_r_10_W} (10 steps) and "
+        "{r_r_100_W} (100) to {r_r_500_W} (500) for W, and from {r_r_0_M} over {r_r_10_M} and {r_r_100_M} to "
+        "{r_r_500_M} for M.",
     ),
     Claim(
         "2e",
@@ -266,14 +264,14 @@ CLAIMS = (
                 lambda v: v.r_b_0_M <= _lowest(v, "r_b", (0.5, 1, 2), "M") - 0.05,
             ),
         ),
-        "The mean cosine of W is {r_b_0_W} at threshold 0, then {r_b_05_W} (0.5), {r_b_1_W} (1) and {r_b_2_W} (2); "
-        "of M {r_b_0_M}, {r_b_05_M}, {r_b_1_M} and {r_b_2_M}.",
+        "The mean cosine of W is {r_b_0_W} at threshold 0, then {r_b_05_W} (0.5), {r_b_1_W} (1) and {r_b_2_W} (2); of "
+        "M {r_b_0_M}, {r_b_05_M}, {r_b_1_M} and {r_b_2_M}.",
     ),
     Claim(
         "2f",
         "Fig. 2F, A1",
-        "The hold matters: similarity changes with it, and the discrete Hebbian network stops learning below "
-        "150 steps.",
+        "The hold matters: similarity changes with it, and the discrete Hebbian network stops learning below 150 "
+        "steps.",
         "the hold does affect the trajectory; the discrete Hebbian network stops learning below 150",
         {
             **_similarities("hold", "hold"),
@@ -296,9 +294,8 @@ CLAIMS = (
     Claim(
         "2g",
         "Fig. 2G",
-        "Synapses changed in an untrained network: the discrete count is a staircase of step hold, the "
-        "asynchronous one "
-        "follows it.",
+        "Synapses changed in an untrained network: the discrete count is a staircase of step hold, the asynchronous "
+        "one follows it.",
         "a staircase for the discrete network, and a very similar trajectory for the asynchronous one",
         {
             "discrete_staircase": "share of seeds in which the discrete count is a staircase of step hold",
@@ -321,9 +318,8 @@ CLAIMS = (
             ),
         ),
         "In an untrained network the asynchronous one changes {asynchronous_updates_untrained} synapses a step, the "
-        "discrete one {discrete_updates_untrained}: every synapse once a presentation. By Hebbian products that "
-        "are not 0 "
-        "it is {asynchronous_products_untrained} and {discrete_products_untrained}.",
+        "discrete one {discrete_updates_untrained}: every synapse once a presentation. By Hebbian products that are "
+        "not 0 it is {asynchronous_products_untrained} and {discrete_products_untrained}.",
     ),
     Claim(
         "2h, 2i",
@@ -352,13 +348,11 @@ CLAIMS = (
                 ),
             ),
         ),
-        "Counted as gradient entries that are not 0, the discrete count cannot rise: the leak changes every synapse at "
-        "each update, from the start on ({discrete_updates_untrained} a step, then {discrete_updates_trained}). "
-        "Counted by "
-        "Hebbian products alone it goes from {discrete_products_untrained} to {discrete_products_trained}. The "
-        "asynchronous count goes from {asynchronous_updates_untrained} to {asynchronous_updates_trained}, the "
-        "continuous "
-        "one is {continuous_updates_trained}.",
+        "Counted as gradient entries that are not 0, the discrete count cannot rise: the leak changes every synapse "
+        "at each update, from the start on ({discrete_updates_untrained} a step, then {discrete_updates_trained}). "
+        "Counted by Hebbian products alone it goes from {discrete_products_untrained} to {discrete_products_trained}. "
+        "The asynchronous count goes from {asynchronous_updates_untrained} to {asynchronous_updates_trained}, the "
+        "continuous one is {continuous_updates_trained}.",
     ),
 )
 
@@ -366,14 +360,13 @@ CLAIMS = (
 def captions(scale: Scale) -> dict[str, str]:
     return {
         name: f"Reading: {reading}. (A) Cosine of each neuron's feed-forward weights with those of the discrete "
-        f"network "
-        "after training, from the same start and the same stimuli (seed 0): asynchronous blue, continuous orange. "
-        "(B) The same for lateral weights. (C) Mean cosine of feed-forward weights over training. (D) Mean cosine with "
-        "the discrete network over refractory periods, feed-forward (green) and lateral (grey); dashed the continuous "
-        "network. (E) Over bursting thresholds. (F) Over holds. (G) Synapses changed, summed up over five "
-        "presentations of an untrained network. (H) The same after training. (I) Synapses changed a step over "
-        "training; "
-        "dotted: only those whose Hebbian product is not 0. Error bars are the standard deviation over seeds."
+        "network after training, from the same start and the same stimuli (seed 0): asynchronous blue, continuous "
+        "orange. (B) The same for lateral weights. (C) Mean cosine of feed-forward weights over training. (D) Mean "
+        "cosine with the discrete network over refractory periods, feed-forward (green) and lateral (grey); dashed "
+        "the continuous network. (E) Over bursting thresholds. (F) Over holds. (G) Synapses changed, summed up over "
+        "five presentations of an untrained network. (H) The same after training. (I) Synapses changed a step over "
+        "training; dotted: only those whose Hebbian product is not 0. Error bars are the standard deviation over "
+        "seeds."
         for name, reading in DRAWN.items()
     }
 

@@ -104,6 +104,14 @@ def _each(v: Means, model: str, name: str) -> np.ndarray:
     return np.array([v[f"{model}_{name}_{number}"] for number in (1, 2, 3)])
 
 
+def _is_learnt(model: str) -> Part:
+    return Part(
+        "each set is learnt in its phase: the error falls to at most half of the untrained network's",
+        lambda v: bool(np.all(_each(v, model, "learnt") <= _each(v, model, "untrained") / 2)),
+        is_given=True,
+    )
+
+
 CLAIMS = (
     Claim(
         "3a",
@@ -112,11 +120,7 @@ CLAIMS = (
         "retains its fields, and with them a low error on all three sets",
         _shows("asynchronous"),
         (
-            Part(
-                "each set is learnt in its phase: the error falls to at most half of the untrained network's",
-                lambda v: bool(np.all(_each(v, "asynchronous", "learnt") <= _each(v, "asynchronous", "untrained") / 2)),
-                is_given=True,
-            ),
+            _is_learnt("asynchronous"),
             Part(
                 "it stays: at the end the error is at most 0.1 above that, on each set",
                 lambda v: bool(np.all(_each(v, "asynchronous", "end") <= _each(v, "asynchronous", "learnt") + 0.1)),
@@ -128,9 +132,8 @@ CLAIMS = (
         ),
         "at the end of its own phase each set's error is {asynchronous_learnt_1}, {asynchronous_learnt_2} and "
         "{asynchronous_learnt_3}; at the end of all {asynchronous_end_1}, {asynchronous_end_2} and "
-        "{asynchronous_end_3}. "
-        "Thresholds, refractory periods and dynamics were searched for a setting that keeps all: see “One reading for "
-        "all figures?”.",
+        "{asynchronous_end_3}. Thresholds, refractory periods and dynamics were searched for a setting that keeps "
+        "all: see “One reading for all figures?”.",
     ),
     Claim(
         "3b",
@@ -139,11 +142,7 @@ CLAIMS = (
         "adapts all its fields to the new set: high errors on sets 1 and 2 at the end",
         _shows("discrete"),
         (
-            Part(
-                "each set is learnt in its phase: the error falls to at most half of the untrained network's",
-                lambda v: bool(np.all(_each(v, "discrete", "learnt") <= _each(v, "discrete", "untrained") / 2)),
-                is_given=True,
-            ),
+            _is_learnt("discrete"),
             Part("set 1 rises by more than 0.1 until the end", lambda v: v.discrete_end_1 > v.discrete_learnt_1 + 0.1),
             Part("set 2 rises by more than 0.1 until the end", lambda v: v.discrete_end_2 > v.discrete_learnt_2 + 0.1),
         ),
@@ -177,11 +176,10 @@ CLAIMS = (
 
 def captions(scale: Scale) -> dict[str, str]:
     return {
-        name: f"Reading: {reading}. Error at step 500 of a presentation on each of three sets, which are shown "
-        f"one after "
-        "the other (dashed lines: the set changes), for the asynchronous (A) and the discrete network (B), mean and "
-        "standard deviation over seeds. Sets 2 and 3 are our choice, since the paper does not describe its own. Below, "
-        "the fields of the same 20 neurons, drawn at random, after each phase (seed 0)."
+        name: f"Reading: {reading}. Error at step 500 of a presentation on each of three sets, which are shown one "
+        "after the other (dashed lines: the set changes), for the asynchronous (A) and the discrete network (B), "
+        "mean and standard deviation over seeds. Sets 2 and 3 are our choice, since the paper does not describe its "
+        "own. Below, the fields of the same 20 neurons, drawn at random, after each phase (seed 0)."
         for name, reading in DRAWN.items()
     }
 

@@ -8,7 +8,7 @@ from asynchebb import figures
 from asynchebb.experiments.claims import Claim, Numbers, Part
 from asynchebb.experiments.fig2 import HOLDS, REFRACTORY, THRESHOLDS, run_of, variant
 from asynchebb.experiments.readings import PRESET, READINGS, SETTLED, sets
-from asynchebb.experiments.results import Key, Results, factors_found, fields
+from asynchebb.experiments.results import Key, Results, fields
 from asynchebb.experiments.scale import Scale
 from asynchebb.simulate import Run
 
@@ -35,11 +35,7 @@ def measure(scale: Scale, results: Results) -> Numbers:
     measures: dict[str, list[float]] = {}
     for name, value, hold in results:
         kept, at = results[name, value, hold], f"{name}_{value:g}_{hold}".replace(".", "")
-        shown = fields(kept, bars)
-        total = shown.single + shown.mixed + shown.unstructured
-        measures[f"bars_{at}"] = [shown.single / total]
-        measures[f"crosses_{at}"] = [shown.mixed / total]
-        measures[f"factors_{at}"] = [factors_found(kept, bars)]
+        measures |= {f"{what}_{at}": [share] for what, share in fields(kept, bars).items()}
         measures[f"active_{at}"] = [float(kept["active_neurons"][-1, SETTLED])]
     return {PRESET: measures}
 
@@ -69,9 +65,8 @@ CLAIMS = (
             Part("fewer neurons are active at r_r = 0", lambda v: v.active_r_r_0_500 < v.active_r_r_100_500),
         ),
         "at r_r = 0 {crosses_r_r_0_500} of the fields are crosses and {bars_r_r_0_500} bars, at r_r = 100 "
-        "{crosses_r_r_100_500} and {bars_r_r_100_500}; {active_r_r_0_500} and {active_r_r_100_500} neurons are "
-        "active at a "
-        "step.",
+        "{crosses_r_r_100_500} and {bars_r_r_100_500}; {active_r_r_0_500} and {active_r_r_100_500} neurons are active "
+        "at a step.",
     ),
 )
 
@@ -89,8 +84,8 @@ def captions(scale: Scale) -> dict[str, str]:
         "activity": "Mean rates by rank, as a share of the largest, tested frozen,",
     }
     return {
-        figure: f"Reading: {PRESET}. {shows[kind]} of the asynchronous network over {says} (columns), at three "
-        f"holds (rows)."
+        figure: f"Reading: {PRESET}. {shows[kind]} of the asynchronous network over {says} (columns), at three holds "
+        "(rows)."
         for figure, (_, says, kind) in FIGURES.items()
     }
 

@@ -76,8 +76,8 @@ CLAIMS = (
             ),
             Part("the discrete network's stay as they are: at least 0.9", lambda v: v.discrete_steadiness >= 0.9),
         ),
-        "from one tenth of the training to the next a field has a cosine of {continuous_steadiness} with itself in the "
-        "continuous and {discrete_steadiness} in the discrete network.",
+        "from one tenth of the training to the next a field has a cosine of {continuous_steadiness} with itself in "
+        "the continuous and {discrete_steadiness} in the discrete network.",
     ),
 )
 
@@ -86,9 +86,8 @@ def captions(scale: Scale) -> dict[str, str]:
     of = {"crossbars": "on crossed bars", "mixed": "on three sets in succession (red lines: the set changes; our sets)"}
     return {
         name: f"Reading: {reading}. Fields of {NEURONS} neurons (rows) of the {model} network {of[what]}, over "
-        f"training "
-        "(columns: Euler steps in millions). The neurons are drawn at random from the 100 that are most active "
-        "on the first set at the end."
+        "training (columns: Euler steps in millions). The neurons are drawn at random from the 100 that are most "
+        "active on the first set at the end."
         for name, (model, what, reading) in FIGURES.items()
     }
 

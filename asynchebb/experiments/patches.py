@@ -87,8 +87,8 @@ CLAIMS = (
             Part("they are localised: a quarter of the patch wide or less", lambda v: v.asynchronous_width <= 0.25),
             Part("all eight orientations are there", lambda v: v.asynchronous_orientations == BINS),
         ),
-        "{asynchronous_good} of the asynchronous network's fields are explained by a Gabor function to more than "
-        "half of their variance (before training {asynchronous_untrained_good}), {discrete_good} of the discrete and "
+        "{asynchronous_good} of the asynchronous network's fields are explained by a Gabor function to more than half "
+        "of their variance (before training {asynchronous_untrained_good}), {discrete_good} of the discrete and "
         "{continuous_good} of the continuous network's; their median width is {asynchronous_width} of the patch.",
     ),
 )
@@ -97,11 +97,9 @@ CLAIMS = (
 def captions(scale: Scale) -> dict[str, str]:
     return {
         "patches": f"Reading: {PRESET}; {min(scale.n, 200)} neurons, whitened patches of {min(PIXELS, scale.p)} "
-        "pixels a "
-        "side in an ON and an OFF channel. (A–C) Fields (ON minus OFF) of the 100 most active neurons. (D) How "
-        "much of a "
-        "field's variance a Gabor function explains; grey before training. (E) Orientations of the fields that it "
-        "explains to more than half. Not in the paper."
+        "pixels a side in an ON and an OFF channel. (A–C) Fields (ON minus OFF) of the 100 most active neurons. (D) "
+        "How much of a field's variance a Gabor function explains; grey before training. (E) Orientations of the "
+        "fields that it explains to more than half. Not in the paper."
     }
 
 

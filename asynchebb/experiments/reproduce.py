@@ -16,7 +16,7 @@ from asynchebb import figures
 from asynchebb.checks import InputError, one_of
 from asynchebb.dynamics import Potential, Projected
 from asynchebb.experiments import capacity, fig1, fig2, fig3, figA, figC, figF, patches, search, sequences
-from asynchebb.experiments.claims import Claim, Numbers, Part, Verdict, judge, over_all
+from asynchebb.experiments.claims import NOT_RUN, Claim, Numbers, Part, Verdict, judge, over_all
 from asynchebb.experiments.readings import PRESET, READINGS
 from asynchebb.experiments.results import Key, Results
 from asynchebb.experiments.scale import SCALES, Scale
@@ -38,6 +38,14 @@ class Judged(NamedTuple):
     claim: Claim
     verdicts: dict[str, Verdict]
     over_all: str
+
+    def under(self, reading: str) -> str:
+        return self.verdicts[reading].holds if reading in self.verdicts else NOT_RUN
+
+    @property
+    def tried(self) -> dict[str, Verdict]:
+        """Those of the readings under which it was judged."""
+        return {reading: verdict for reading, verdict in self.verdicts.items() if verdict.holds != NOT_RUN}
 
 
 class Finding(NamedTuple):

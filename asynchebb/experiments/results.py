@@ -53,9 +53,16 @@ def most_active(kept: Any, snapshot: int = -1) -> np.ndarray:
     return np.argsort(-activity(kept, snapshot), kind="stable")[:MOST_ACTIVE]
 
 
-def fields(kept: Any, stimulus: Any, snapshot: int = -1) -> metrics.Fields:
-    """Bars and crosses among the fields that the paper shows, of the most active neurons."""
-    return metrics.count_fields(kept["W"][snapshot][most_active(kept, snapshot)], stimulus)
+def fields(kept: Any, stimulus: Any, snapshot: int = -1) -> dict[str, float]:
+    """Shares of bars and crosses among the fields that the paper shows, of the most active neurons; and of all factors,
+    the share that is found."""
+    shown = most_active(kept, snapshot)
+    counted = metrics.count_fields(kept["W"][snapshot][shown], stimulus)
+    return {
+        "bars": counted.single / len(shown),
+        "crosses": counted.mixed / len(shown),
+        "factors": factors_found(kept, stimulus, snapshot),
+    }
 
 
 def factors_found(kept: Any, stimulus: Any, snapshot: int = -1) -> float:
@@ -74,7 +81,7 @@ def window(results: Results, key: Key, snapshot: int, presentations: int) -> dic
     run, kept = results.runs[key], results[key]
     phase = run.phases[0]
     X = phase.stimulus.sample(np.random.default_rng(snapshot % len(kept["step"])), presentations)
-    names = ("updates", "active", "y", "burst")
+    names = ("updates", "y", "burst")
     return advance(run.network, state_at(kept, snapshot), X, phase.hold, results.engine, names)[1] | {"X": X}
 
 

@@ -17,29 +17,7 @@ class Scale(NamedTuple):
     seeds: int  # of figures 1 to 3; the others have one
 
 
-SCALES = {
-    "smoke": Scale(n=40, p=6, steps=1_000, steps_a_phase=500, snapshots=2, tested=1, settled=1, settling=50, seeds=2),
-    "small": Scale(
-        n=500,
-        p=14,
-        steps=1_000_000,
-        steps_a_phase=1_000_000,
-        snapshots=10,
-        tested=60,
-        settled=20,
-        settling=500,
-        seeds=3,
-    ),
-    # Three phases make ten million steps, as each run of the paper has.
-    "paper": Scale(
-        n=500,
-        p=14,
-        steps=10_000_000,
-        steps_a_phase=3_333_000,
-        snapshots=10,
-        tested=60,
-        settled=20,
-        settling=500,
-        seeds=3,
-    ),
-}
+SMOKE = Scale(n=40, p=6, steps=1_000, steps_a_phase=500, snapshots=2, tested=1, settled=1, settling=50, seeds=2)
+SMALL = Scale(n=500, p=14, steps=10**6, steps_a_phase=10**6, snapshots=10, tested=60, settled=20, settling=500, seeds=3)
+# Three phases make ten million steps, as each run of the paper has.
+SCALES = {"smoke": SMOKE, "small": SMALL, "paper": SMALL._replace(steps=10**7, steps_a_phase=3_333_000)}

@@ -11,7 +11,7 @@ from asynchebb.dynamics import Potential, Projected
 from asynchebb.experiments import fig1, fig2, fig3
 from asynchebb.experiments.claims import Claim, Means, Numbers, Part
 from asynchebb.experiments.readings import Reading, sets
-from asynchebb.experiments.results import Key, Results, activity, factors_found, fields
+from asynchebb.experiments.results import Key, Results, activity, fields
 from asynchebb.experiments.scale import Scale
 from asynchebb.simulate import Run
 
@@ -50,14 +50,8 @@ def judged(kept: Any, shown: tuple[Any, ...], discrete: Any = None) -> tuple[dic
     """What is measured of a run on the three sets, and which parts of the claims hold: of 1a after the first set, of 3a
     at the end, and of 2a if there is a discrete network to compare with."""
     after = fig3.ends(kept)[0]
-    learnt = fields(kept, shown[0], after)
-    total = learnt.single + learnt.mixed + learnt.unstructured
-    measures = {
-        "asynchronous_bars": learnt.single / total,
-        "asynchronous_crosses": learnt.mixed / total,
-        "asynchronous_factors": factors_found(kept, shown[0], after),
-        **{f"asynchronous_{name}": value for name, value in fig3.measure_one(kept, shown).items()},
-    }
+    found = fields(kept, shown[0], after) | fig3.measure_one(kept, shown)
+    measures = {f"asynchronous_{name}": value for name, value in found.items()}
     if discrete is not None:
         settled = fig3.ends(discrete)[0]
         alike = metrics.weight_similarity(kept["W"][after], discrete["W"][settled])
@@ -91,9 +85,8 @@ CLAIMS = (
     Claim(
         "J",
         "Figs. 1–3",
-        "One and the same asynchronous network learns bars (1a), matches the discrete network (2a) and keeps "
-        "three sets "
-        "(3a).",
+        "One and the same asynchronous network learns bars (1a), matches the discrete network (2a) and keeps three "
+        "sets (3a).",
         "uses one network for all figures, as far as it says",
         {
             "best_1a_2a": "share of the parts of 1a and 2a that hold at the best setting",
@@ -105,10 +98,9 @@ CLAIMS = (
             Part("1a and 3a hold at one setting", lambda v: v.best_1a_3a == 1),
             Part("all three hold at one setting", lambda v: v.best == 1),
         ),
-        "at the best of the settings with these dynamics {best_1a_2a} of the parts of 1a and 2a hold, "
-        "{best_1a_3a} of those "
-        "of 1a and 3a, {best} of all. A wider search, over η and initial weights too, is examples/retention_search.py; "
-        "docs/choices.md says what it gave.",
+        "at the best of the settings with these dynamics {best_1a_2a} of the parts of 1a and 2a hold, {best_1a_3a} of "
+        "those of 1a and 3a, {best} of all. A wider search, over η and initial weights too, is "
+        "examples/retention_search.py; docs/choices.md says what it gave.",
     ),
 )
 
@@ -117,22 +109,16 @@ def captions(scale: Scale) -> dict[str, str]:
     return {
         "search": "After three sets in succession, over thresholds (columns) and refractory periods (rows), for both "
         "dynamics. (A, E) Share of the 100 most active fields that are bars after the first set. (B, F) Share of the "
-        "bars found. (C, G) The largest error on the three sets at the end. (D, H) Share of the parts of claims "
-        "1a, 2a (the asynchronous network's two) "
-        "and 3a that hold. Dark is better. One seed; activity is "
-        "tested for 500 steps here. Not in the paper; sets 2 and 3 are our choice."
+        "bars found. (C, G) The largest error on the three sets at the end. (D, H) Share of the parts of claims 1a, "
+        "2a (the asynchronous network's two) and 3a that hold. Dark is better. One seed; activity is tested for 500 "
+        "steps here. Not in the paper; sets 2 and 3 are our choice."
     }
 
 
 @figures.styled
 def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
     figure, axes = figures.lettered(["ABCD", "EFGH"], (7.2, 3.8))
-    says = {
-        "bars": "are bars",
-        "factors": "found",
-        "worst": "error at end",
-        "together": "parts",
-    }
+    says = {"bars": "are bars", "factors": "found", "worst": "error at end", "together": "parts"}
     for letters, dynamics in zip(("ABCD", "EFGH"), DYNAMICS, strict=True):
         for letter, (name, title) in zip(letters, says.items(), strict=True):
             table = np.reshape(numbers[dynamics][name], (len(THRESHOLDS), len(REFRACTORY))).T

@@ -133,8 +133,8 @@ CLAIMS = (
             ),
         ),
         "forgetting is {asynchronous_forgetting} for the asynchronous network, {discrete_forgetting} for the discrete "
-        "one and {nmf_forgetting} for NMF; the mean errors at the end are {asynchronous_end}, {discrete_end} "
-        "and {nmf_end}.",
+        "one and {nmf_forgetting} for NMF; the mean errors at the end are {asynchronous_end}, {discrete_end} and "
+        "{nmf_end}.",
     ),
 )
 
@@ -142,11 +142,10 @@ CLAIMS = (
 def captions(scale: Scale) -> dict[str, str]:
     return {
         "sequences": "Error on each set (columns; of networks at step 500) after each phase (rows), for three "
-        "orders of four sets "
-        f"(top to bottom). Asynchronous: readings {PRESET} and {RETAINING}; discrete: {PRESET}; MiniBatchNMF with "
-        f"{min(COMPONENTS, scale.n)} components, on as many stimuli. A column that stays dark has been kept. The three "
-        "numbers are forgetting, backward transfer and the mean error at the end. Not in the paper; Squares and "
-        "Diagonals are our choice."
+        f"orders of four sets (top to bottom). Asynchronous: readings {PRESET} and {RETAINING}; discrete: {PRESET}; "
+        f"MiniBatchNMF with {min(COMPONENTS, scale.n)} components, on as many stimuli. A column that stays dark has "
+        "been kept. The three numbers are forgetting, backward transfer and the mean error at the end. Not in the "
+        "paper; Squares and Diagonals are our choice."
     }
 
 

@@ -75,7 +75,6 @@ def run_grid(
     on_status: Callable[[Status], object] = lambda status: None,
 ) -> tuple[Points, Status]:
     """Have all of the grid's runs done. Nothing is begun before all that can be refused has been looked at."""
-    engines.module(engine)
     if made.size > MANY_RUNS and not yes:
         ends = made.at(*(0 for _ in made.shape)), made.at(*(size - 1 for size in made.shape))
         raise _too_large(made, made.size * sum(run.steps for run in ends) // 2)
