@@ -1,7 +1,8 @@
 """Engines run a network forward. They own the loop and the linear algebra and know no rule's name.
 
-An engine is a module with `advance(network, state, X, hold, traces) -> State`: it owns the state
-that it is given and may change it in place, and fills in the traces that were asked for.
+An engine is a module with `advance(network, state, X, hold, traces, settled=None) -> State`: it owns
+the state that it is given and may change it in place, and fills in the traces that were asked for.
+Given `settled`, an array (samples, n), it starts each stimulus from rest and puts its last rates there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from asynchebb.engines import traces
 from asynchebb.network import Network, State, float_type
 
 NAMES = ("cpu", "reference")
+
+SETTLED_AT_ONCE = 64  # samples in one call of an engine, which cannot be interrupted
 
 
 def module(name: str) -> ModuleType:
@@ -50,6 +53,34 @@ def advance_in_place(
     kept = traces.empty(trace, len(X) * hold, network.n, state.W.dtype)
     state = module(engine).advance(network, state, X, int(hold), kept)
     return state, {name: getattr(kept, name) for name in trace}
+
+
+def settle(network: Network, state: State, X: np.ndarray, steps: int, engine: str = "cpu") -> np.ndarray:
+    """The rates (samples, n) to which each row of X brings the frozen network from rest in so many Euler steps.
+
+    Each row is on its own, so that order and company do not matter; they share all cores. X is in the
+    state's precision, and not checked.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    frozen, run = network.frozen(), module(engine)
+    Y = np.empty((len(X), network.n), state.W.dtype)
+    no_traces = traces.empty((), 0, network.n, state.W.dtype)
+
+    def settle_some(rows: slice) -> None:
+        own = State(state.W, state.M, *(array.copy() for array in state[2:]))  # a frozen network leaves W and M alone
+        run.advance(frozen, own, X[rows], steps, no_traces, Y[rows])
+
+    threads = run.threads(network)
+    size = max(1, min(SETTLED_AT_ONCE, -(-len(X) // threads)))
+    pieces = [slice(start, start + size) for start in range(0, len(X), size)]
+    if threads == 1 or len(pieces) == 1:
+        for rows in pieces:
+            settle_some(rows)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(settle_some, pieces))
+    return Y
 
 
 def prepare(network: Network, state: State) -> State:

@@ -33,12 +33,22 @@ LOOP, COLUMNS, WIDE_COLUMNS, TILES = (
 WIDE = 4_000  # neurons from which on one network uses all cores
 
 
-def advance(network: Network, state: State, X: np.ndarray, hold: int, traces: Traces) -> State:
+def advance(
+    network: Network, state: State, X: np.ndarray, hold: int, traces: Traces, settled: np.ndarray | None = None
+) -> State:
     module = loop(_types(network), state.W.dtype, network.n >= WIDE)
     number = state.W.dtype.type
     arrays = (state.W, state.M.T, *state[2:])  # M by presynaptic column lies in one piece
-    module.advance(*_constants(network, module, number), number(VANISHING), arrays, X, hold, traces)
+    settled = np.empty((0, network.n), number) if settled is None else settled
+    module.advance(*_constants(network, module, number), number(VANISHING), arrays, X, hold, settled, traces)
     return state
+
+
+def threads(network: Network) -> int:
+    """How many calls may run side by side: one for each core, or one where it uses all of them itself."""
+    import numba
+
+    return 1 if network.n >= WIDE else vars(numba.config)["NUMBA_NUM_THREADS"]
 
 
 def warm_up(network: Network, dtype: str = "float32") -> bool:
@@ -98,7 +108,12 @@ def _module(name: str, types: tuple[type, ...], wide: bool) -> ModuleType:
         for method in methods:
             equation = _moved(getattr(cls, method), module)
             setattr(module, method, njit(**{**columns.INNER, "cache": False})(equation))
-        setattr(module, kind, namedtuple(kind, equations.field_names(cls), module=name))
+        # Numba tells records in a hurry by their class's name alone, and takes ten times as long to start on a second
+        # one of the same name: so each loop's have names of their own.
+        own_name = f"{kind}_{name.rpartition('_')[2]}"
+        record = namedtuple(own_name, equations.field_names(cls), module=name)  # type: ignore[misc]
+        setattr(module, kind, record)
+        setattr(module, own_name, record)  # where a later process finds it
     return module
 
 
@@ -109,9 +124,9 @@ def _one_step(module: ModuleType, types: tuple[type, ...], number: type) -> None
         for kind, cls in zip(equations.METHODS, types, strict=True)
     ]
     dtype = np.dtype(number)
-    W, M, X, u, y, a = (np.zeros(shape, dtype) for shape in ((1, 1), (1, 1), (1, 1), 1, 1, 1))
+    W, M, X, settled, u, y, a = (np.zeros(shape, dtype) for shape in ((1, 1), (1, 1), (1, 1), (0, 1), 1, 1, 1))
     state = (W, M, u, y, np.zeros(1, np.int64), a)
-    module.advance(*constants, number(0), False, number(VANISHING), state, X, 1, empty_traces((), 1, 1, dtype))
+    module.advance(*constants, number(0), False, number(VANISHING), state, X, 1, settled, empty_traces((), 1, 1, dtype))
 
 
 def _moved(function: FunctionType, module: ModuleType) -> FunctionType:

@@ -94,8 +94,11 @@ SMALLEST_SCALE = 1e-9  # a row of W or M whose scale or s has come down to this 
 
 
 @njit(**COMPILE)
-def advance(dynamics, rule, schedule, floor, additive, smallest, state, X, hold, traces):
-    """Show X to the network; the state changes in place. How many steps were run on awake neurons, how many undone."""
+def advance(dynamics, rule, schedule, floor, additive, smallest, state, X, hold, settled, traces):
+    """Show X to the network; the state changes in place. How many steps were run on awake neurons, how many undone.
+
+    If `settled` has rows, each stimulus starts from rest, and the rates at the end of its hold go there.
+    """
     W, P = state[0], state[1]
     n, m = W.shape
     every, some, saved, room = neurons(n, W), neurons(n, W), neurons(n, W), workroom(n, W)
@@ -104,7 +107,10 @@ def advance(dynamics, rule, schedule, floor, additive, smallest, state, X, hold,
     lazy = additive and floor == 0 and traces.burst.size == 0
     zero = np.int64(0)  # a literal 0 would be a type of its own, and all be compiled twice
     t = run_awake = undone = zero
-    for x in X:
+    for number in range(len(X)):
+        x = X[number]
+        if len(settled):
+            rest(dynamics, every, n)
         pixels = feed_forward(W, x, every)
         held = Held(dynamics, rule, schedule, floor, smallest, hold, n, m, x, dot(x, x), pixels)
         last = hold - 1  # all neurons take the last step: a discrete schedule opens its gates there
@@ -146,8 +152,18 @@ def advance(dynamics, rule, schedule, floor, additive, smallest, state, X, hold,
         _, _, _, _, _, scale, shift, s, grown = fields(every)
         fold_W(W, x, scale, shift, smallest)
         fold_M(P, s, grown, room.indices[ROWS], room.numbers[INHIBITION], smallest)
+        if len(settled):
+            settled[number] = every.numbers[1, :n]
     leave(every, state)
     return run_awake, undone
+
+
+@njit(**INNER)
+def rest(dynamics, every, n):
+    u, y = every.numbers[0], every.numbers[1]
+    zero = u.dtype.type(0)
+    for i in range(n):
+        u[i], y[i] = step(dynamics, zero, zero)
 
 
 @njit(**INNER)

@@ -8,13 +8,17 @@ from asynchebb.engines.traces import Traces
 from asynchebb.network import VANISHING, Network, State
 
 
-def advance(network: Network, state: State, X: np.ndarray, hold: int, traces: Traces) -> State:
-    """Show each row of X for `hold` Euler steps."""
+def advance(
+    network: Network, state: State, X: np.ndarray, hold: int, traces: Traces, settled: np.ndarray | None = None
+) -> State:
+    """Show each row of X for `hold` Euler steps; given `settled`, each from rest, with its last rates there."""
     W, M, u, y, c, a = state
     dynamics, rule, schedule = network.dynamics, network.rule, network.schedule
     floor = getattr(rule, "floor", 0.0)
     t = 0
-    for x in X:
+    for number, x in enumerate(X):
+        if settled is not None:
+            u, y = (np.asarray(z, W.dtype) for z in dynamics.step(np.zeros_like(u), np.zeros_like(u)))
         for k in range(hold):
             drive = W @ x - M @ y
             u, y = (np.asarray(z, W.dtype) for z in dynamics.step(u, drive))
@@ -38,7 +42,14 @@ def advance(network: Network, state: State, X: np.ndarray, hold: int, traces: Tr
             if traces.burst.size:
                 traces.burst[t] = beta
             t += 1
+        if settled is not None:
+            settled[number] = y
     return State(W, M, u, y, c, a)
+
+
+def threads(network: Network) -> int:
+    """How many calls may run side by side: NumPy would only wait for itself."""
+    return 1
 
 
 def each(n, *values):
