@@ -1,6 +1,8 @@
 """Asynchronous Hebbian/anti-Hebbian networks (Aguiar & Hennig 2024)."""
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 from asynchebb import metrics
 from asynchebb.checks import InputError
@@ -15,4 +17,24 @@ from asynchebb.stimuli import Bars, Crossbars, Diagonals, Digits, FromArray, Pat
 from asynchebb.sweeps import Stopped, open_sweep, sweep
 from asynchebb.weights import Exponential, Gaussian
 
+if TYPE_CHECKING:
+    from asynchebb.estimator import AsyncHebbian, ContinuousHebbian, DiscreteHebbian, HebbianNetwork, OnOff
+    from asynchebb.model_file import load_model, save_model
+
 __version__ = version("asynchebb")
+
+# These bring scikit-learn with them, which takes a second to load: they are imported when first asked for.
+_LATER = {
+    **dict.fromkeys(("AsyncHebbian", "ContinuousHebbian", "DiscreteHebbian", "HebbianNetwork", "OnOff"), "estimator"),
+    **dict.fromkeys(("load_model", "save_model"), "model_file"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"asynchebb.{_LATER[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_LATER]

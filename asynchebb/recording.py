@@ -403,12 +403,12 @@ def _attributes(run: Run, engine: str, diverged: int | None) -> dict[str, Any]:
         "dtype": run.dtype,
         "picture_shape": np.array(shape, np.int64),
         "engine": engine,
-        **_versions(),
+        **versions(),
         **({} if diverged is None else {"diverged_at_step": np.int64(diverged)}),
     }
 
 
 @cache
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     packages = {f"{package}_version": version(package) for package in ("asynchebb", "numpy", "numba")}
     return {"python_version": sys.version.split()[0], **packages}

@@ -1,0 +1,476 @@
+"""The networks as scikit-learn estimators, and the ON/OFF split that brings signed data to them."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from asynchebb import engines, metrics
+from asynchebb.engines import traces
+from asynchebb.network import NEVER_UPDATED, Network, State
+from asynchebb.rules import Hebbian, Oja
+from asynchebb.schedules import Asynchronous, Continuous, Discrete
+
+try:  # scikit-learn's own progress bars and monitors: it has them since version 1.9
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        pass
+
+    def with_callbacks(method):
+        return method
+
+
+# choice: data are brought to the root mean square norm of the paper's stimuli, crosses of 14 × 14 pixels. A settled
+# network's rates have about the norm of its input, so that a threshold r_b means the same on any data.
+NORM = 27**0.5
+
+BLOCK = 64  # samples shown in one call of an engine, which cannot be interrupted
+PATIENCE = 500  # Euler steps in which a stream may be silent at first
+ROWS = 4096  # samples brought to the network's precision at once
+
+
+class NothingLearned(UserWarning):
+    """The data have not made a single neuron learn."""
+
+
+@dataclass(eq=False, repr=False)
+class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """What the models have in common; each adds a `schedule()`.
+
+    Parameters
+    ----------
+    n_components : int
+        Neurons.
+    rule, dynamics, weights :
+        Values like `ah.Oja(eta=0.01)`, `ah.Projected()`, `ah.Gaussian()`, or of your own; None: the model's.
+    hold : int
+        Euler steps for which each sample is shown while the network learns.
+    settle : int
+        Euler steps in which `transform` lets each sample settle, from rest.
+    max_iter : int
+        How often `fit` shows all data, each time in another order.
+    scale : "norm", a number, or None
+        What data are divided by (`scale_`). "norm": the number that brings their root mean square norm to √27, that
+        of the paper's stimuli; `fit` finds it from all data, `partial_fit` from the first that are not all zero.
+        None: data are taken as they are.
+    learning : bool
+        False: the weights stay as they are while the activity goes on.
+    random_state : int, RandomState or None
+        Of the initial weights, and of the order in which `fit` shows the data.
+    verbose : bool
+        Print a line for each time that all data were shown.
+    engine : "cpu" or "reference"
+
+    Attributes
+    ----------
+    components_ : (n_components, n_features), the feed-forward weights W
+    lateral_ : (n_components, n_components), the lateral weights M
+    activity_ : (n_components,), the rates y at the end of what was shown last
+    scale_ : what data are divided by
+    n_iter_ : how often `fit` has shown all data, or how often `partial_fit` was called
+    n_samples_seen_ : samples shown
+    image_shape_ : (height, width) if the data were images (samples, height, width), else None
+    state_ : all that changes while the network runs, an `ah.State`
+    """
+
+    n_components: Any = 100
+    _: KW_ONLY
+    rule: Any = None
+    dynamics: Any = None
+    weights: Any = None
+    hold: Any = 500
+    settle: Any = 500
+    max_iter: Any = 10
+    scale: Any = "norm"
+    learning: Any = True
+    random_state: Any = None
+    verbose: Any = False
+    engine: Any = "cpu"
+
+    _parameter_constraints: ClassVar[dict[str, list]] = {
+        **{
+            name: [Interval(Integral, 1, None, closed="left")]
+            for name in ("n_components", "hold", "settle", "max_iter")
+        },
+        "scale": [StrOptions({"norm"}), Interval(Real, 0, None, closed="neither"), None],
+        "learning": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "engine": [StrOptions({*engines.NAMES})],
+    }
+    default_rule: ClassVar[type] = Hebbian
+
+    def schedule(self) -> Any:
+        """When may a neuron's weights change?"""
+        raise NotImplementedError
+
+    # Learning
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> HebbianNetwork:
+        """Start anew, and show all of X `max_iter` times."""
+        X = self._begin(X)
+        context = self._callbacks_begin(X)
+        passes, started = 0, time.perf_counter()
+        for _ in self._shown(X):
+            if self.n_iter_ > passes:
+                passes, took, started = self.n_iter_, time.perf_counter() - started, time.perf_counter()
+                if self.verbose:
+                    print(f"[{type(self).__name__}] {passes} of {self.max_iter}: {X.shape[0] / took:,.0f} samples/s")
+                if context is not None and self._callbacks_after_pass(context, X):
+                    break
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, X=X, reconstruction_attributes=self._as_it_is)
+        self._warn_if_nothing_learned(X.shape[0])
+        return self
+
+    def iter_fit(self, X: Any, y: Any = None) -> Iterator[int]:
+        """`fit` a block of samples at a time; gives how many have been shown so far.
+
+        A network that has not seen X `max_iter` times goes on from where it is: one whose `iter_fit` on the same X was
+        broken off, and which was kept, ends in the same bits. Others start with what `n_samples_seen_` says.
+        """
+        X = self._checked(X, reset=False) if hasattr(self, "state_") else self._begin(X)
+        yield from self._shown(X)
+        self._warn_if_nothing_learned(X.shape[0])
+
+    def partial_fit(self, X: Any, y: Any = None) -> HebbianNetwork:
+        """Show X once, in its order, from one sample on; activity carries over from what was shown before."""
+        if not hasattr(self, "state_"):
+            X = self._begin(X)
+        else:
+            X = self._checked(X, reset=False)
+            if not self._has_scale:
+                self._find_scale(X)
+        for start in range(0, X.shape[0], BLOCK):
+            self._show(X[start : start + BLOCK])
+        self.n_iter_ += 1
+        self._warn_if_nothing_learned()
+        return self
+
+    def begin(self, X: Any, y: Any = None) -> HebbianNetwork:
+        """Start anew and find the scale of the data, but show nothing yet: for a stream like X."""
+        self._begin(X)
+        return self
+
+    def _begin(self, X: Any) -> Any:
+        self._validate_params()
+        X = self._checked(X, reset=True)
+        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        network = self._network(self.n_components, X.shape[1])
+        state = network.init(np.random.default_rng(self._seed))
+        # choice: from rest, so that all that is learned comes from the data.
+        u, rates = network.dynamics.step(np.zeros_like(state.u), np.zeros_like(state.u))
+        self.state_ = state._replace(u=np.asarray(u, state.u.dtype), y=np.array(rates, state.y.dtype))
+        self.n_iter_ = self.n_samples_seen_ = 0
+        self._find_scale(X)
+        return X
+
+    def _find_scale(self, X: Any) -> None:
+        largest = X.max()
+        self._has_scale = bool(largest > 0)
+        if self.scale != "norm":
+            self.scale_ = 1.0 if self.scale is None else float(self.scale)
+        elif not self._has_scale:
+            self.scale_ = 1.0
+        else:
+            # Of numbers up to 1: squares of very large or very small ones would not be numbers.
+            squares = sum(float(np.square(block / float(largest)).sum()) for block in _dense_blocks(X))
+            self.scale_ = float(largest) * (squares / X.shape[0]) ** 0.5 / NORM
+
+    def _shown(self, X: Any) -> Iterator[int]:
+        """Show what is left of `max_iter` times X, each time in another order."""
+        samples = X.shape[0]
+        while self.n_samples_seen_ < self.max_iter * samples:
+            number, start = divmod(self.n_samples_seen_, samples)
+            order = np.random.default_rng([self._seed, number]).permutation(samples)
+            for first in range(start, samples, BLOCK):
+                self._show(X[order[first : first + BLOCK]])
+                self.n_iter_ = self.n_samples_seen_ // samples
+                yield self.n_samples_seen_
+
+    def _show(self, X: Any) -> None:
+        X = self._scaled(X)
+        network = self._network(*self.state_.W.shape)
+        no_traces = traces.empty((), 0, network.n, X.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.state_ = engines.module(self.engine).advance(network, self.state_, X, self.hold, no_traces)
+        self.n_samples_seen_ += len(X)
+        self._check_finite(self.state_.u)
+
+    def _network(self, n: int, m: int) -> Network:
+        given = {kind: getattr(self, kind) for kind in ("dynamics", "weights") if getattr(self, kind) is not None}
+        rule = self.default_rule() if self.rule is None else self.rule
+        network = Network(n, m, rule=rule, schedule=self.schedule(), **given)
+        return network if self.learning else network.frozen()
+
+    def _check_finite(self, values: np.ndarray) -> None:
+        if not np.isfinite(values.sum()):
+            raise FloatingPointError(
+                f"the network has diverged: its rates are no longer finite after {self.n_samples_seen_:,} samples; "
+                "lower dynamics.dt (now "
+                f"{getattr(self._network(1, 1).dynamics, 'dt', 'of your own')}), the rule's eta, or raise scale "
+                f"(now {self.scale!r})"
+            )
+
+    def _warn_if_nothing_learned(self, samples: int | None = None) -> None:
+        """If no neuron has learned from the last so many samples, or ever."""
+        silent = NEVER_UPDATED + PATIENCE if samples is None else samples * self.hold
+        if not self.learning or (self._has_scale and self.state_.c.min() < silent):
+            return
+        if not self._has_scale:
+            said = "X was all zeros so far, and no neuron was active"
+        else:
+            when = "so far" if samples is None else f"in the last {samples:,} samples"
+            said = f"no neuron has burst {when}: the data are too weak for the threshold. {self._how_to_burst()}"
+        warnings.warn(f"nothing was learned: {said}", NothingLearned, stacklevel=3)
+
+    def _how_to_burst(self) -> str:
+        return f"Lower the schedule's threshold, or show each sample longer (hold, now {self.hold})"
+
+    # scikit-learn's callbacks, where it has them
+
+    def _callbacks_begin(self, X: Any) -> Any:
+        if not hasattr(self, "_init_callback_context"):
+            return None
+        context = self._init_callback_context(max_subtasks=self.max_iter)
+        return context.call_on_fit_task_begin(estimator=self, X=X, reconstruction_attributes=self._as_it_is)
+
+    def _callbacks_after_pass(self, context: Any, X: Any) -> bool:
+        """Tell the callbacks that all data were shown once more; whether one of them wants to stop."""
+        task = context.subcontext(task_name="pass")
+        about: dict[str, Any] = {"estimator": self, "X": X, "reconstruction_attributes": self._as_it_is}
+        task.call_on_fit_task_begin(**about)
+        return task.call_on_fit_task_end(**about)
+
+    def _as_it_is(self) -> dict[str, Any]:
+        return {"state_": self.state_.copy()}  # the one attribute that goes on to change in place
+
+    # What was learned
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The rates (samples, n_components) to which each sample, by itself, brings the network from rest.
+
+        The weights stay as they are, and so does `activity_`. All cores work on it.
+        """
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        return self._settled(X).astype(np.float64 if X.dtype == np.float64 else np.float32, copy=False)
+
+    def _settled(self, X: Any) -> np.ndarray:
+        network = self._network(*self.state_.W.shape)
+        Y = np.empty((X.shape[0], network.n), self.state_.W.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, len(Y), ROWS):
+                block = self._scaled(X[start : start + ROWS])
+                Y[start : start + ROWS] = engines.settle(network, self.state_, block, self.settle, self.engine)
+        self._check_finite(Y)
+        return Y
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """What the rates say of the data: a Wᵀy, in the data's own scale and shape.
+
+        a = yᵀMy / |Wᵀy|². Where the network has settled, (My)_i = (Wx)_i for every active neuron, so that a Wᵀy is the
+        multiple of Wᵀy that is nearest to x; its squared distance is 1 − cos²(x, Wᵀy) of |x|².
+        """
+        check_is_fitted(self)
+        Y = check_array(X, dtype=[np.float64, np.float32], input_name="X", estimator=self)
+        if Y.shape[1] != len(self.state_.W):
+            raise ValueError(
+                f"X has {Y.shape[1]} features, but {type(self).__name__} has n_components={len(self.state_.W)}"
+            )
+        again = Y @ self.state_.W
+        size = np.einsum("ij,ij->i", again, again)
+        inhibition = np.einsum("ij,ij->i", Y @ self.state_.M.T, Y)
+        again *= (self.scale_ * inhibition / np.where(size > 0, size, 1))[:, None]
+        return again if self.image_shape_ is None else again.reshape(len(again), *self.image_shape_)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """1 − the reconstruction error: cos(x, Wᵀy), averaged over the samples; 0 where x or y is zero."""
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        again = self._settled(X) @ self.state_.W
+        blocks = (slice(start, start + ROWS) for start in range(0, len(again), ROWS))
+        cosines = [metrics.weight_similarity(self._scaled(X[rows]), again[rows]) for rows in blocks]
+        return float(np.concatenate(cosines).mean())
+
+    @property
+    def components_(self) -> np.ndarray:
+        return _read_only(self._fitted().W)
+
+    @property
+    def lateral_(self) -> np.ndarray:
+        return _read_only(self._fitted().M)
+
+    @property
+    def activity_(self) -> np.ndarray:
+        return _read_only(self._fitted().y)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._fitted().W)
+
+    def _fitted(self) -> State:
+        if not hasattr(self, "state_"):  # as for any attribute that is not there yet
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet")
+        return self.state_
+
+    # Data
+
+    def _checked(self, X: Any, reset: bool) -> Any:
+        X, shape = _flat(X, type(self).__name__)
+        try:
+            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_non_negative=True)
+        except ValueError as error:
+            hint = " Signed data come in through ah.OnOff()." if "Negative values" in str(error) else ""
+            raise ValueError(f"{error}{hint}") from None
+        if reset:
+            self.image_shape_ = shape
+        elif shape is not None and self.image_shape_ is not None and shape != self.image_shape_:
+            raise ValueError(f"X has images of shape {shape}; {type(self).__name__} was fitted on {self.image_shape_}")
+        return X
+
+    def _scaled(self, X: Any) -> np.ndarray:
+        X = X.toarray() if sparse.issparse(X) else X
+        return np.ascontiguousarray(X / self.scale_, self.state_.W.dtype)
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "state_"):  # a memory-mapped pickle gives arrays that cannot be written
+            self.state_ = State(*(np.require(array, requirements=["W"]) for array in self.state_))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = tags.input_tags.sparse = tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+@dataclass(eq=False, repr=False)
+class AsyncHebbian(HebbianNetwork):
+    """The asynchronous network: each neuron learns when it bursts (y_i > r_b), then rests for r_r steps."""
+
+    r_b: Any = 1.0
+    r_r: Any = 100
+
+    _parameter_constraints: ClassVar[dict[str, list]] = {
+        **HebbianNetwork._parameter_constraints,
+        "r_b": [Interval(Real, 0, None, closed="left")],
+        "r_r": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def schedule(self) -> Any:
+        return Asynchronous(self.r_b, self.r_r)
+
+    def _how_to_burst(self) -> str:
+        scale = "" if self.scale == "norm" else f", let scale='norm' find the data's scale (now {self.scale!r})"
+        return f"Lower r_b (now {self.r_b}){scale}, or show each sample longer (hold, now {self.hold})"
+
+
+@dataclass(eq=False, repr=False)
+class DiscreteHebbian(HebbianNetwork):
+    """The discrete network: all neurons learn at the last step of each sample's hold."""
+
+    def schedule(self) -> Any:
+        return Discrete()
+
+
+@dataclass(eq=False, repr=False)
+class ContinuousHebbian(HebbianNetwork):
+    """The continuous network: all neurons learn at every step, by Oja's rule at η = 0.001."""
+
+    default_rule: ClassVar[type] = Oja
+
+    def schedule(self) -> Any:
+        return Continuous()
+
+
+for _model in (AsyncHebbian, DiscreteHebbian, ContinuousHebbian):
+    _model.__doc__ = f"{_model.__doc__}\n{(HebbianNetwork.__doc__ or '').partition(chr(10))[2]}"
+
+
+class OnOff(TransformerMixin, BaseEstimator):
+    """Signed data as two non-negative channels, [x]₊ and [−x]₊, side by side: (samples, 2 · n_features).
+
+    Images (samples, height, width) are taken too; a field over both channels has the shape (2, height, width).
+    """
+
+    def fit(self, X: Any, y: Any = None) -> OnOff:
+        self._checked(X, reset=True)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        if sparse.issparse(X):
+            return sparse.hstack([X.maximum(0), (-X).maximum(0)], format="csr")
+        return np.concatenate([np.maximum(X, 0), np.maximum(-X, 0)], axis=1)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """ON minus OFF, in the data's own shape."""
+        check_is_fitted(self)
+        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X", estimator=self)
+        m = self.n_features_in_
+        if X.shape[1] != 2 * m:
+            raise ValueError(f"X has {X.shape[1]} features, but OnOff makes {2 * m} out of {m}")
+        signed = X[:, :m] - X[:, m:]
+        return signed if self.image_shape_ is None else signed.reshape(len(signed), *self.image_shape_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        from sklearn.utils.validation import _check_feature_names_in
+
+        names = _check_feature_names_in(self, input_features)
+        return np.array([f"{name}_{sign}" for sign in ("on", "off") for name in names], dtype=object)
+
+    def _checked(self, X: Any, reset: bool) -> Any:
+        X, shape = _flat(X, "OnOff")
+        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+        if reset:
+            self.image_shape_ = shape
+        return X
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _flat(X: Any, name: str) -> tuple[Any, tuple[int, ...] | None]:
+    """Images as rows, and their shape; other data as they are, and None."""
+    if isinstance(X, Iterator):
+        raise TypeError(
+            f"X is an iterator ({type(X).__name__}), which {name} cannot take whole; show its batches one by one: "
+            "for batch in X: model.partial_fit(batch)"
+        )
+    if isinstance(X, list | tuple) and len(X) and getattr(X[0], "ndim", 0) == 2:
+        X = np.stack(X)
+    if getattr(X, "ndim", 0) == 3 and not sparse.issparse(X):
+        return X.reshape(len(X), -1), tuple(X.shape[1:])
+    return X, None
+
+
+def _dense_blocks(X: Any) -> Iterator[np.ndarray]:
+    for start in range(0, X.shape[0], ROWS):
+        block = X[start : start + ROWS]
+        yield block.toarray() if sparse.issparse(block) else block
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """A copy: the network goes on to change its own."""
+    array = array.copy()
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,140 @@
+"""Estimators that are kept: one NetCDF file a model, to go on from in the same bits, or to be read by anything else.
+
+Unlike a pickle it holds numbers and text alone, so that opening one never runs code that came with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from asynchebb import estimator, files, values
+from asynchebb.checks import InputError
+from asynchebb.estimator import HebbianNetwork, OnOff
+from asynchebb.network import State
+
+FORMAT = "asynchebb model"
+MODELS = {cls.__name__: cls for cls in (estimator.AsyncHebbian, estimator.DiscreteHebbian, estimator.ContinuousHebbian)}
+VALUES = ("rule", "dynamics", "weights")  # parameters that are values with equations
+FITTED = ("n_iter_", "n_samples_seen_", "scale_", "image_shape_", "n_features_in_", "_seed", "_has_scale")
+
+
+def save_model(model: Any, path: str | os.PathLike[str]) -> None:
+    """Keep a fitted network, or a pipeline of OnOff() and a network, as a NetCDF file; exactly, activity included."""
+    write(model, Path(path), {})
+
+
+def load_model(path: str | os.PathLike[str], **given: Any) -> Any:
+    """The model that `save_model` kept. A rule, dynamics or weights of your own has to be given: rule=Mine()."""
+    return read(Path(path), given)[0]
+
+
+def network_in(model: Any) -> HebbianNetwork:
+    """The network itself, of one that may stand after OnOff()."""
+    return model[-1] if hasattr(model, "steps") else model
+
+
+def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
+    """`save_model`, with notes that can be written as JSON."""
+    from asynchebb import netcdf, recording
+
+    network = network_in(model)
+    if type(network) not in MODELS.values() or (model is not network and not _is_pair(model)):
+        raise InputError(
+            f"model is {type(model).__name__}; it must be one of {', '.join(MODELS)}, alone or after OnOff() in a "
+            "pipeline (pickle keeps others)"
+        )
+    if not hasattr(network, "state_"):
+        raise InputError(f"model is a {type(network).__name__} that is not fitted; fit it first")
+    parameters = network.get_params(deep=False)
+    if isinstance(parameters["random_state"], np.random.RandomState):  # its draws are done; a new fit draws anew
+        parameters["random_state"] = None
+    told = {name: value for name, value in parameters.items() if name not in VALUES}
+    state = network.state_
+    (n, m), dtype = state.W.shape, state.W.dtype.name
+    variables = tuple(
+        netcdf.Variable(name, axes[1:], dtype if kind == "float" else kind, meaning)
+        for name, (axes, kind, meaning) in recording.STATE.items()
+    )
+    attributes = {
+        "format": FORMAT,
+        "model": type(network).__name__,
+        "parameters": json.dumps(told, default=_number),
+        **{name: repr(parameters[name]) for name in VALUES},
+        "fitted": json.dumps({name: getattr(network, name) for name in FITTED}, default=_number),
+        "feature_names": json.dumps([*getattr(network, "feature_names_in_", [])]),
+        "on_off": json.dumps(_on_off(model[0]) if model is not network else None),
+        "notes": json.dumps(notes),
+        **recording.versions(),
+    }
+    files.make_writable("path", path, path.parent)
+    with (
+        files.atomic(path, path.parent) as temporary,
+        netcdf.writing(temporary, dict(neuron=n, presynaptic=n, input=m), variables, attributes) as out,
+    ):
+        for name, array in state._asdict().items():
+            out.put(name, array)
+
+
+def read(path: Path, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """`load_model`, with its notes."""
+    import h5py
+
+    for name in given:
+        if name not in VALUES:
+            raise InputError(f"{name} is given; what may be given is {', '.join(VALUES)}")
+    try:
+        with h5py.File(path, "r") as file:
+            if file.attrs.get("format") != FORMAT:
+                raise InputError(f"path is {str(path)!r}, which is not a model kept by save_model or `asynchebb learn`")
+            text = {name: value for name, value in file.attrs.items() if isinstance(value, str)}
+            arrays = {name: file[name][()] for name in State._fields}
+    except OSError as error:
+        why = "there is no such file" if not path.exists() else f"it cannot be read: {error}"
+        raise InputError(f"path is {str(path)!r}; {why}") from None
+    parameters = json.loads(text["parameters"])
+    parameters |= {name: given.get(name) or _value(name, text[name]) for name in VALUES}
+    network = MODELS[text["model"]](**parameters)
+    network.state_ = State(**{**arrays, "M": np.asfortranarray(arrays["M"])})
+    for name, value in json.loads(text["fitted"]).items():
+        setattr(network, name, tuple(value) if isinstance(value, list) else value)
+    if names := json.loads(text["feature_names"]):
+        network.feature_names_in_ = np.array(names, dtype=object)
+    return _with_on_off(network, json.loads(text["on_off"])), json.loads(text["notes"])
+
+
+def _value(kind: str, text: str) -> Any:
+    if text == "None":
+        return None
+    if text.partition("(")[0] not in values.variants(kind):
+        raise InputError(f"the model's {kind} is {text}, which is not the package's own; give it: {kind}={text}")
+    return values.parse(kind, text)
+
+
+def _is_pair(model: Any) -> bool:
+    return len(model.steps) == 2 and isinstance(model[0], OnOff)
+
+
+def _on_off(split: OnOff) -> dict[str, Any]:
+    return {"n_features_in_": int(split.n_features_in_), "image_shape_": split.image_shape_}
+
+
+def _with_on_off(network: HebbianNetwork, kept: dict[str, Any] | None) -> Any:
+    if kept is None:
+        return network
+    from sklearn.pipeline import make_pipeline
+
+    split = OnOff()
+    split.n_features_in_ = kept["n_features_in_"]
+    split.image_shape_ = tuple(kept["image_shape_"]) if kept["image_shape_"] else None
+    return make_pipeline(split, network)
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise InputError(f"a parameter is {value!r}, which a model file cannot keep")

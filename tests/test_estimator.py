@@ -1,0 +1,387 @@
+"""The estimators: scikit-learn's own checks, and what its checks do not ask."""
+
+import gc
+import pickle
+import time
+import tracemalloc
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+import asynchebb as ah
+from asynchebb import engines
+from asynchebb.estimator import NORM, NothingLearned
+
+X, LABELS = load_digits(return_X_y=True)
+MODELS = [ah.AsyncHebbian, ah.DiscreteHebbian, ah.ContinuousHebbian]
+
+
+def small(model=ah.AsyncHebbian, n=20, **changes):
+    return model(n, **{"random_state": 0, "hold": 100, "settle": 200, "max_iter": 1, **changes})
+
+
+def same(one, other):
+    return all(np.array_equal(a, b) for a, b in zip(one.state_, other.state_, strict=True))
+
+
+@pytest.mark.parametrize("estimator", [*(model() for model in MODELS), ah.OnOff()], ids=lambda one: type(one).__name__)
+def test_all_of_scikit_learns_checks_pass(estimator, record_property):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(estimator, on_fail=None, on_skip=None)
+    failed = {result["check_name"]: result["exception"] for result in results if result["status"] == "failed"}
+    assert not failed
+    passed = sum(result["status"] == "passed" for result in results)
+    skipped = {result["check_name"] for result in results if result["status"] == "skipped"}
+    assert passed > 40 and skipped <= {"check_array_api_input"}  # that one only runs where SCIPY_ARRAY_API is set
+    record_property("scikit-learn's checks", f"{passed} passed, none expected to fail, skipped: {sorted(skipped)}")
+
+
+# Learning
+
+
+def test_one_sample_at_a_time_or_all_at_once_is_the_same():
+    once, one_by_one = small().begin(X), small().begin(X)
+    once.partial_fit(X[:40])
+    for x in X[:40]:
+        one_by_one.partial_fit(x[None])
+    assert same(once, one_by_one) and once.n_samples_seen_ == 40 and one_by_one.n_iter_ == 40
+
+
+def test_it_is_the_paper_s_network():
+    """Shown for `hold` steps each, from rest, activity carrying over: what `ah.advance` does."""
+    bars = ah.Crossbars(6).sample(np.random.default_rng(0), 20)
+    model = small(scale=None, n=30).partial_fit(bars)
+    network = ah.asynchronous(30, 36)
+    state = network.init(np.random.default_rng(model._seed))
+    state = state._replace(u=0 * state.u, y=0 * state.y)
+    state, _ = ah.advance(network, state, bars, hold=100)
+    assert all(np.array_equal(a, b) for a, b in zip(model.state_, state, strict=True))
+    assert np.array_equal(model.components_, state.W) and np.array_equal(model.lateral_, state.M)
+
+
+@pytest.mark.parametrize("broken_off_after", [1, 3, 5])
+def test_a_fit_that_is_broken_off_and_kept_ends_in_the_same_bits(broken_off_after, tmp_path):
+    whole = small(max_iter=2).fit(X[:150])
+    model = small(max_iter=2)
+    for number, _ in enumerate(model.iter_fit(X[:150]), 1):
+        if number == broken_off_after:
+            break
+    ah.save_model(model, tmp_path / "model.nc")
+    resumed = ah.load_model(tmp_path / "model.nc")
+    shown = [*resumed.iter_fit(X[:150])]
+    assert shown[-1] == 300 and same(whole, resumed) and resumed.n_iter_ == whole.n_iter_ == 2
+
+
+def test_the_seed_decides():
+    assert same(small().fit(X[:50]), small().fit(X[:50]))
+    assert not same(small().fit(X[:50]), small(random_state=1).fit(X[:50]))
+
+
+def test_learning_can_be_switched_off_and_on():
+    model = small().partial_fit(X[:20])
+    W, y = model.components_, model.activity_
+    model.set_params(learning=False).partial_fit(X[20:30])
+    assert np.array_equal(model.components_, W) and not np.array_equal(model.activity_, y)
+    model.set_params(learning=True).partial_fit(X[30:40])
+    assert not np.array_equal(model.components_, W)
+
+
+def test_what_is_handed_out_stays_as_it_is():
+    model = small().partial_fit(X[:10])
+    W = model.components_
+    before = W.copy()
+    model.partial_fit(X[10:30])
+    assert np.array_equal(W, before) and not np.array_equal(model.components_, before)
+    with pytest.raises(ValueError, match="read-only"):
+        W[0] = 1
+
+
+def test_memory_does_not_grow():
+    model = small(n=50, hold=2).partial_fit(X[:100])
+
+    def stream(calls):
+        for k in range(calls):
+            model.partial_fit(X[k % 1000 : k % 1000 + 1])
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    before = stream(3000)  # NumPy keeps some small arrays to use them again
+    grown = stream(3000) - before
+    tracemalloc.stop()
+    assert grown < 3000 * 16  # not even a number a call
+
+
+def test_a_rule_of_ones_own():
+    @dataclass(frozen=True)
+    class Still:
+        eta: float = 0.0
+
+        def leak_w(self, y_i):
+            return 1.0
+
+        def leak_m(self, y_i):
+            return 1.0
+
+        def rate(self, y_i, a_i):
+            return self.eta, a_i
+
+    untrained = small().begin(X[:5])
+    model = small(rule=Still(), engine="reference").fit(X[:5])
+    assert np.array_equal(model.components_, untrained.components_)
+    assert not np.array_equal(small(engine="reference").fit(X[:5]).components_, untrained.components_)
+
+
+def test_progress_can_be_watched(capsys):
+    small(max_iter=3, verbose=True).fit(X[:30])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and lines[0].startswith("[AsyncHebbian] 1 of 3") and "samples/s" in lines[0]
+
+
+def test_scikit_learns_callbacks_are_told_of_each_pass_and_may_stop():
+    pytest.importorskip("sklearn.callback")
+
+    class Watching:
+        def __init__(self, stop_after):
+            self.scores, self.stop_after = [], stop_after
+
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            pass
+
+        def on_fit_task_end(self, estimator, context, *, X, fitted_estimator):
+            if context.task_name == "pass":
+                self.scores.append(fitted_estimator.score(X))
+            return len(self.scores) >= self.stop_after
+
+    watching = Watching(stop_after=9)
+    model = small(max_iter=3).set_callbacks(watching).fit(X[:40])
+    assert len(watching.scores) == 3 and watching.scores[-1] == pytest.approx(model.score(X[:40]), abs=1e-12)
+    assert small(max_iter=3).set_callbacks(Watching(stop_after=2)).fit(X[:40]).n_iter_ == 2
+
+
+# Codes
+
+
+def test_codes_do_not_depend_on_order_company_or_activity():
+    model = small().fit(X[:100])
+    codes = model.transform(X[:150])
+    order = np.random.default_rng(0).permutation(150)
+    assert np.array_equal(model.transform(X[:150][order]), codes[order])
+    assert np.array_equal(np.concatenate([model.transform(x[None]) for x in X[:150]]), codes)
+    activity = model.activity_
+    assert np.array_equal(model.activity_, activity) and same(model, pickle.loads(pickle.dumps(model)))
+    model.set_params(learning=False).partial_fit(X[:5])
+    assert np.array_equal(model.transform(X[:150]), codes)
+
+
+def test_codes_are_those_of_the_reference_engine():
+    model = small().fit(X[:100])
+    slow = clone(model).set_params(engine="reference")
+    slow.__dict__.update({**model.__dict__, "engine": "reference"})
+    np.testing.assert_allclose(model.transform(X[:5]), slow.transform(X[:5]), atol=1e-4)
+
+
+def test_encoding_is_at_least_twenty_times_as_fast_as_a_loop_over_the_reference():
+    model = ah.AsyncHebbian(100, max_iter=1, random_state=0).fit(X[:300])
+    model.transform(X[:2])
+    started = time.perf_counter()
+    model.transform(X[:300])
+    fast = 300 / (time.perf_counter() - started)
+    rows, network = np.float32(X[:3] / model.scale_), ah.asynchronous(100, 64)
+    started = time.perf_counter()
+    for row in rows:
+        engines.settle(network, model.state_, row[None], 500, "reference")
+    assert fast > 20 * 3 / (time.perf_counter() - started)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_reconstruction_is_the_multiple_of_what_was_learned_that_is_nearest(model):
+    model = small(model, settle=3000, max_iter=3).fit(X[:300])
+    codes = model.transform(X[:50])
+    again = model.inverse_transform(codes)
+    direction = codes @ model.components_
+    nearest = np.einsum("ij,ij->i", X[:50], direction) / np.einsum("ij,ij->i", direction, direction)
+    np.testing.assert_allclose(again, nearest[:, None] * direction, rtol=0.05, atol=0.3)
+    cosine = ah.metrics.weight_similarity(X[:50], again)
+    assert model.score(X[:50]) == pytest.approx(cosine.mean(), abs=1e-5)
+    np.testing.assert_allclose(model.inverse_transform(2 * codes), 2 * again, rtol=1e-6)
+    assert not model.inverse_transform(0 * codes).any()
+
+
+def test_it_works_in_pipelines_searches_and_unions():
+    search = GridSearchCV(small(hold=50), {"r_b": [0.5, 2.0], "rule": [ah.Hebbian(), ah.Hebbian(0.05)]}, cv=2)
+    search.fit(X[:100])
+    assert search.best_params_["r_b"] in (0.5, 2.0) and np.isfinite(search.cv_results_["mean_test_score"]).all()
+    union = FeatureUnion([("one", small()), ("other", small(ah.DiscreteHebbian, n=5))])
+    assert make_pipeline(union).fit_transform(X[:40]).shape == (40, 25)
+    assert [*union.get_feature_names_out()][:2] == ["one__asynchebbian0", "one__asynchebbian1"]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_codes_come_as_data_frames(kind):
+    pytest.importorskip(kind)
+    frame = small().set_output(transform=kind).fit_transform(X[:30])
+    assert type(frame).__module__.startswith(kind) and frame.shape == (30, 20)
+    assert frame.columns[0] == "asynchebbian0"
+
+
+# Data
+
+
+def test_the_scale_of_the_data_does_not_matter_and_can_be_given():
+    model = small().fit(X[:60])
+    assert np.sqrt(np.mean(np.sum((X[:60] / model.scale_) ** 2, axis=1))) == pytest.approx(NORM)
+    for factor in (2.0**-40, 2.0**30):
+        other = small().fit(factor * X[:60])
+        assert same(model, other) and other.scale_ == factor * model.scale_
+        assert np.array_equal(other.transform(factor * X[:9]), model.transform(X[:9]))
+    given = small(scale=model.scale_).fit(X[:60])
+    assert same(model, given)
+    assert small(scale=None).fit(X[:60] / 16).scale_ == 1.0
+
+
+def test_a_stream_that_begins_in_the_dark_finds_its_scale_later():
+    model = small()
+    with pytest.warns(NothingLearned, match="all zeros"):
+        model.partial_fit(0 * X[:3])
+    model.partial_fit(X[:50])
+    assert model.scale_ == small().begin(X[:50]).scale_
+
+
+def test_images_come_as_they_are_and_go_as_they_came():
+    images = X.reshape(-1, 8, 8)
+    model = small().fit(images[:50])
+    assert (
+        model.image_shape_ == (8, 8) and same(model, small().fit(X[:50])) and same(model, small().fit([*images[:50]]))
+    )
+    assert model.inverse_transform(model.transform(images[:3])).shape == (3, 8, 8)
+    with pytest.raises(ValueError, match=r"\(4, 16\)"):
+        model.transform(X[:3].reshape(3, 4, 16))
+    with pytest.raises(ValueError, match="dim 4"):
+        model.transform(images[:4].reshape(2, 2, 8, 8))
+
+
+def test_sparse_and_mapped_data_are_the_same_as_in_memory(tmp_path):
+    model = small().fit(X[:50])
+    assert same(model, small().fit(sparse.csr_array(X[:50]))) and same(model, small().fit(sparse.coo_matrix(X[:50])))
+    np.save(tmp_path / "x.npy", X[:50].astype(np.uint8))
+    mapped = small().fit(np.load(tmp_path / "x.npy", mmap_mode="r"))
+    assert same(model, mapped)
+    assert np.array_equal(mapped.transform(sparse.csr_matrix(X[:5])), model.transform(X[:5]))
+
+
+def test_an_iterator_is_told_how_to_be_shown():
+    with pytest.raises(TypeError, match=r"for batch in X: model\.partial_fit"):
+        small().fit(iter([X[:10]]))
+
+
+def test_signed_data_are_split_and_put_together_again():
+    signed = X[:60] - 8
+    with pytest.raises(ValueError, match=r"Negative values in data .* ah.OnOff\(\)"):
+        small().fit(signed)
+    split = ah.OnOff().fit(signed.reshape(-1, 8, 8))
+    both = split.transform(signed)
+    assert both.min() == 0 and both.shape == (60, 128) and np.array_equal(both[:, :64] - both[:, 64:], signed)
+    assert np.array_equal(split.inverse_transform(both), signed.reshape(-1, 8, 8))
+    assert np.array_equal(split.transform(sparse.csr_array(signed)).toarray(), both)
+    assert [*split.get_feature_names_out()][::64] == ["x0_on", "x0_off"]
+    assert make_pipeline(ah.OnOff(), small()).fit(signed).score(signed) > 0.5
+
+
+# Bad input, and data that teach nothing
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"n_components": 0}, "'n_components' parameter of AsyncHebbian must be an int in the range"),
+        ({"hold": 1.5}, "'hold' parameter"),
+        ({"scale": "max"}, "'scale' parameter .*{'norm'}"),
+        ({"scale": 0}, "'scale' parameter"),
+        ({"r_b": -1}, "'r_b' parameter"),
+        ({"engine": "quantum"}, "'engine' parameter .*'cpu'"),
+        ({"rule": "Oja"}, "rule is 'Oja'"),
+        ({"dynamics": ah.Projected}, "dynamics is the class Projected"),
+    ],
+)
+def test_bad_parameters_are_named_with_what_is_accepted(changes, said):
+    with pytest.raises(ValueError, match=said):
+        small().set_params(**changes).fit(X[:10])
+
+
+def test_data_that_never_make_a_neuron_burst_give_a_warning_that_says_what_to_change():
+    with pytest.warns(NothingLearned, match=r"no neuron has burst .* Lower r_b \(now 1000000"):
+        small(r_b=1e6).fit(X[:20])
+    with pytest.warns(NothingLearned, match=r"let scale='norm' .* \(now None\)"):
+        small(scale=None).partial_fit(X[:20] * 1e-6)
+    for model in MODELS:
+        with pytest.warns(NothingLearned, match="all zeros"):
+            small(model).fit(0 * X[:20])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small().fit(X[:20])
+        small(learning=False).fit(X[:20])
+
+
+def test_a_network_that_diverges_says_so():
+    with pytest.raises(FloatingPointError, match=r"diverged.*dynamics.dt \(now 50\)"):
+        small(dynamics=ah.Projected(dt=50), engine="reference").fit(X[:60])
+
+
+# Models that are kept
+
+
+def test_a_kept_model_goes_on_in_the_same_bits(tmp_path):
+    for model in (small(rule=ah.Oja(0.02), r_b=0.5, engine="reference", hold=5), small(ah.DiscreteHebbian, scale=3.0)):
+        model.partial_fit(X[:20])
+        ah.save_model(model, tmp_path / "model.nc")
+        kept = ah.load_model(tmp_path / "model.nc")
+        assert kept.get_params() == model.get_params() and same(kept, model) and kept.n_iter_ == 1
+        assert same(kept.partial_fit(X[20:30]), model.partial_fit(X[20:30]))
+        assert np.array_equal(kept.transform(X[:3]), model.transform(X[:3]))
+
+
+def test_a_kept_pipeline_is_a_pipeline_again(tmp_path):
+    signed = X[:60].reshape(-1, 8, 8) - 8
+    pipeline = make_pipeline(ah.OnOff(), small()).fit(signed)
+    ah.save_model(pipeline, tmp_path / "model.nc")
+    kept = ah.load_model(tmp_path / "model.nc")
+    again = kept.inverse_transform(kept.transform(signed))
+    assert np.array_equal(again, pipeline.inverse_transform(pipeline.transform(signed))) and again.shape == (60, 8, 8)
+
+
+def test_a_model_file_that_is_none_and_a_model_that_cannot_be_kept_are_refused(tmp_path):
+    for model, said in ((small(), "not fitted"), (ah.OnOff().fit(X), "model is OnOff"), (3, "model is int")):
+        with pytest.raises(ah.InputError, match=said):
+            ah.save_model(model, tmp_path / "model.nc")
+    (tmp_path / "text.nc").write_text("no model")
+    for name, said in (("missing.nc", "no such file"), ("text.nc", "cannot be read")):
+        with pytest.raises(ah.InputError, match=said):
+            ah.load_model(tmp_path / name)
+
+
+def test_a_rule_of_ones_own_has_to_be_given_again(tmp_path):
+    class Mine(ah.Oja):
+        def __repr__(self):
+            return f"Mine(eta={self.eta})"
+
+    model = small(rule=Mine(0.01), engine="reference", hold=2).partial_fit(X[:3])
+    ah.save_model(model, tmp_path / "model.nc")
+    with pytest.raises(ah.InputError, match=r"give it: rule=Mine\(eta=0.01\)"):
+        ah.load_model(tmp_path / "model.nc")
+    assert same(ah.load_model(tmp_path / "model.nc", rule=Mine(0.01)).partial_fit(X[3:5]), model.partial_fit(X[3:5]))
