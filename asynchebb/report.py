@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import os
-import platform
 from datetime import timedelta
 from html import escape
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from asynchebb import pages
 from asynchebb.experiments.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Part, Verdict
 from asynchebb.experiments.readings import PAPERS_HOLD, PARTLY_RUN, PRESET, READINGS
 from asynchebb.experiments.scale import SCALES
@@ -43,8 +40,8 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
         "preset": PRESET,
         "readings": {name: _values(reading) for name, reading in READINGS.items()},
         "work": outcome.work,
-        "machine": machine(),
-        "versions": versions(),
+        "machine": pages.machine(),
+        "versions": pages.versions(),
         "failures": outcome.failures,
         "claims": claims,
     }
@@ -82,20 +79,6 @@ def number(value: float, says: str = "") -> str:
         return f"{100 * value:.0f} %"
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 0.1 or not value else 3
     return f"{value:,.{digits}f}"
-
-
-def machine() -> dict[str, Any]:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        processor = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        processor = platform.processor() or platform.machine()
-    return {"processor": processor, "cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}"}
-
-
-def versions() -> dict[str, str]:
-    packages = ("asynchebb", "numpy", "numba", "scipy", "scikit-learn", "matplotlib", "xarray")
-    return {"python": platform.python_version(), **{package: version(package) for package in packages}}
 
 
 def markdown(outcome: Outcome) -> str:
@@ -142,16 +125,7 @@ def page(outcome: Outcome, pictures: Path) -> str:
     failures = (
         f'<p class="warning">These runs failed, and what needs them is left out:</p><ul>{failed}</ul>' if failed else ""
     )
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Asynchronous Hebbian/anti-Hebbian networks, reproduced</title>
-<style>{STYLE.replace("READINGS", str(len(READINGS)))}</style>
-</head>
-<body>
-<header>
+    body = f"""<header>
 <h1>Asynchronous Hebbian/anti-Hebbian networks, reproduced</h1>
 <p>Every figure and every claim of Aguiar &amp; Hennig (2024), computed again by <b>asynchebb</b> and judged by margins
 that were written down before the runs (docs/reproduction.md says what was added to them later).
@@ -171,10 +145,9 @@ all of it under another reading; else it <b class="no">does not hold ✗</b>. Cl
 </section>
 {"".join(_finding(finding, pictures) for finding in outcome.findings if finding.figures)}
 {_readings()}
-{_made(outcome)}
-</body>
-</html>
-"""
+{_made(outcome)}"""
+    title = "Asynchronous Hebbian/anti-Hebbian networks, reproduced"
+    return pages.document(title, body, STYLE.replace("READINGS", str(len(READINGS))))
 
 
 def _plural(kind: str, count: int) -> str:
@@ -256,12 +229,8 @@ def _finding(finding: Any, pictures: Path) -> str:
 
 
 def _figure(name: str, caption: str, pictures: Path) -> str:
-    picture = base64.b64encode((pictures / f"{name}.png").read_bytes()).decode()
-    return (
-        f'<figure id="{name}-picture"><img alt="{escape(name)}" src="data:image/png;base64,{picture}">'
-        f"<figcaption><b>{_heading(name)}.</b> {escape(caption)} "
-        f'<a href="{pictures.name}/{name}.pdf">PDF</a></figcaption></figure>'
-    )
+    below = f'<b>{_heading(name)}.</b> {escape(caption)} <a href="{pictures.name}/{name}.pdf">PDF</a>'
+    return pages.figure(name, (pictures / f"{name}.png").read_bytes(), below)
 
 
 def _readings() -> str:
@@ -293,20 +262,16 @@ def _made(outcome: Outcome) -> str:
         "wall time of the runs": f"{took} on {work['workers'] or 'a cluster’s'} cores",
         "wall time of measuring and drawing": f"{timedelta(seconds=round(work['drawing']))}, once",
         "largest process": f"{work['peak_memory'] / 1e6:,.0f} MB" if work["peak_memory"] else "not known",
-        "machine": ", ".join(f"{name} {value}" for name, value in machine().items()),
-        "versions": ", ".join(f"{name} {value}" for name, value in versions().items()),
+        "machine": ", ".join(f"{name} {value}" for name, value in pages.machine().items()),
+        "versions": ", ".join(f"{name} {value}" for name, value in pages.versions().items()),
         "command": f"asynchebb reproduce --scale {outcome.scale}",
         "numbers": "claims.json beside this page has all of them; the runs are in sweep/runs (NetCDF)",
     }
-    body = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in rows.items())
-    return f'<section id="made"><h2>How it was made</h2><table class="made">{body}</table></section>'
+    return f'<section id="made"><h2>How it was made</h2>{pages.facts(rows)}</section>'
 
 
 STYLE = """
 :root { --yes: #1a7f37; --part: #b26a00; --no: #c62828; --none: #9aa0a6; }
-body { font: 15px/1.5 system-ui, sans-serif; color: #1f2328; max-width: 1180px; margin: 0 auto; padding: 0 16px 64px; }
-h1 { font-size: 28px; line-height: 1.2; margin: 32px 0 8px; }
-h2 { font-size: 20px; margin: 40px 0 8px; border-bottom: 1px solid #d8dee4; padding-bottom: 4px; }
 nav { position: sticky; top: 0; background: #fffffff2; padding: 8px 0; z-index: 1; border-bottom: 1px solid #d8dee4; }
 nav a { margin-right: 12px; color: #0b57d0; text-decoration: none; white-space: nowrap; }
 .yes { color: var(--yes); } .part { color: var(--part); } .no { color: var(--no); } .none { color: var(--none); }
@@ -326,12 +291,6 @@ nav a { margin-right: 12px; color: #0b57d0; text-decoration: none; white-space: 
 .claim { border-top: 1px solid #eaeef2; } .claim summary { cursor: pointer; padding: 6px 0; list-style: none; }
 .claim summary:hover { background: #f6f8fa; } .claim small { color: #57606a; }
 .body { padding: 4px 12px 16px 52px; background: #f6f8fa; } .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 13px; } td, th { padding: 3px 10px; text-align: left;
-  vertical-align: top; }
-th { border-bottom: 1px solid #d8dee4; } tr:nth-child(even) td { background: #00000006; }
-.made td:first-child { white-space: nowrap; }
-figure { margin: 16px 0 32px; } figure img { max-width: 100%; display: block; margin: 0 auto; }
-figcaption { font-size: 13.5px; color: #3d444d; max-width: 900px; margin: 8px auto 0; }
 @media (max-width: 800px) {
   .row { grid-template-columns: 40px 1fr 44px; }
   .row > span:nth-child(n+4) { display: none; }

@@ -1,0 +1,69 @@
+"""What every page that is written has in common: one file that a browser opens without a network."""
+
+from __future__ import annotations
+
+import base64
+import os
+import platform
+from html import escape
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+
+def document(title: str, body: str, style: str = "") -> str:
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>{STYLE}{style}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def figure(name: str, png: bytes, below: str) -> str:
+    """A picture inside the page, with a line of HTML below it."""
+    content = base64.b64encode(png).decode()
+    return (
+        f'<figure id="{name}-picture"><img alt="{escape(name)}" src="data:image/png;base64,{content}">'
+        f"<figcaption>{below}</figcaption></figure>"
+    )
+
+
+def facts(rows: dict[str, str]) -> str:
+    """A table of two columns."""
+    body = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in rows.items())
+    return f'<table class="made">{body}</table>'
+
+
+def machine() -> dict[str, Any]:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        processor = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        processor = platform.processor() or platform.machine()
+    return {"processor": processor, "cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}"}
+
+
+def versions() -> dict[str, str]:
+    packages = ("asynchebb", "numpy", "numba", "scipy", "scikit-learn", "matplotlib", "xarray")
+    return {"python": platform.python_version(), **{package: version(package) for package in packages}}
+
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #1f2328; max-width: 1180px; margin: 0 auto; padding: 0 16px 64px; }
+h1 { font-size: 28px; line-height: 1.2; margin: 32px 0 8px; }
+h2 { font-size: 20px; margin: 40px 0 8px; border-bottom: 1px solid #d8dee4; padding-bottom: 4px; }
+table { border-collapse: collapse; font-size: 13px; } td, th { padding: 3px 10px; text-align: left;
+  vertical-align: top; }
+th { border-bottom: 1px solid #d8dee4; } tr:nth-child(even) td { background: #00000006; }
+.made td:first-child { white-space: nowrap; }
+figure { margin: 16px 0 32px; } figure img { max-width: 100%; display: block; margin: 0 auto; }
+figcaption { font-size: 13.5px; color: #3d444d; max-width: 900px; margin: 8px auto 0; }
+"""
