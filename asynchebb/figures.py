@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
+import matplotlib.ticker
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -34,6 +36,12 @@ def save(figure: Figure, path: str | Path) -> None:
         raise InputError(
             f"out is {str(path)!r}; it must be a picture that can be written, .png or .pdf ({error})"
         ) from None
+
+
+def png(figure: Figure) -> bytes:
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=160, format="png")
+    return picture.getvalue()
 
 
 def mosaic(axes: Axes, W: np.ndarray, shape: tuple[int, ...], activity: np.ndarray, most: int = 100) -> None:
@@ -231,3 +239,82 @@ def heat_map(
 
 def _labels(dataset: xarray.Dataset) -> list[str]:
     return [f"{shows}, hold {hold}" for shows, hold in zip(dataset.stimulus.values, dataset.hold.values, strict=True)]
+
+
+# What `asynchebb learn` shows of a model
+
+
+@styled
+def fields(W: np.ndarray, shape: tuple[int, ...], activity: np.ndarray, most: int = 144) -> Figure:
+    """The most active neurons' fields, the most active first."""
+    figure = Figure(figsize=(5, 5), layout="constrained")
+    mosaic(figure.subplots(), W, shape, activity, most)
+    return figure
+
+
+@styled
+def learning(error: np.ndarray, activity: np.ndarray) -> Figure:
+    """The error while the data were shown, and the activity of all neurons by rank."""
+    figure = Figure(figsize=(7.2, 2.4), layout="constrained")
+    curve, ranks = figure.subplots(1, 2)
+    curve.plot(*error.T, ".-")
+    curve.set(xlabel="samples shown", ylabel="reconstruction error", ylim=(0, None))
+    level = np.sort(activity)[::-1]
+    ranks.fill_between(np.arange(len(level)), level, alpha=0.5, step="mid")
+    ranks.set(xlabel="neuron, by rank", ylabel="mean rate", ylim=(0, None))
+    return figure
+
+
+@styled
+def reconstructions(X: np.ndarray, again: np.ndarray, shape: tuple[int, ...]) -> Figure:
+    """Samples above what the network makes of them, each from 0 to its own largest."""
+    pictures = np.concatenate([_scaled(X, shape), _scaled(again, shape)])
+    height = 7.2 * 2 * pictures.shape[1] / (len(X) * pictures.shape[2]) + 0.1
+    figure = Figure(figsize=(7.2, height), layout="constrained")
+    axes = figure.subplots()
+    signed = pictures.min() < 0
+    axes.imshow(_tiled(pictures, len(X)), cmap=_colours(bool(signed)), vmin=-1 if signed else 0, vmax=1)
+    axes.set_axis_off()
+    return figure
+
+
+@styled
+def comparison(
+    means: dict[str, dict[str, float]],
+    sds: dict[str, dict[str, float | None]],
+    measures: dict[str, tuple[str, str]],
+    logarithmic: Sequence[str],
+    components: dict[str, np.ndarray],
+    shape: tuple[int, ...],
+) -> Figure:
+    """Some components of each method, and a panel for each measure: a bar a method, with the sd over seeds."""
+    shown = [name for name in measures if any(name in found for found in means.values())]
+    columns, methods = 4, [*means]
+    rows = -(-len(shown) // columns)
+    figure = Figure(figsize=(9.6, 1.7 + 0.26 * (len(methods) + 2) * rows), layout="constrained")
+    upper: Any = figure.subfigures(2, 1, height_ratios=(1.7, 0.26 * (len(methods) + 2) * rows))
+    above, below = upper
+    for panel, method in zip(above.subplots(1, max(1, len(components)), squeeze=False)[0], components, strict=False):
+        W = components[method]
+        mosaic(panel, W, shape, np.linalg.norm(W, axis=1), 25)
+        panel.set_title(method, color=COLOURS.get(method, "k"), fontsize=6)
+    axes = below.subplots(rows, columns, sharey=True, squeeze=False).ravel()
+    for panel, name in zip(axes, shown, strict=False):
+        for place, method in enumerate(methods):
+            if name in means[method]:
+                colour = COLOURS.get(method, "tab:gray")
+                panel.barh(
+                    place, means[method][name], xerr=sds[method][name], color=colour, error_kw={"linewidth": 0.8}
+                )
+        says, better = measures[name]
+        panel.set_title(says + (f"\n({better} is better)" if better else "\n"), fontsize=6.5)
+        panel.set_yticks(range(len(methods)), methods, fontsize=6.5)
+        panel.set_ylim(len(methods) - 0.4, -0.6)
+        panel.tick_params(axis="x", labelsize=6)
+        if name in logarithmic:
+            panel.set_xscale("log")
+            panel.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+            panel.xaxis.set_major_locator(matplotlib.ticker.LogLocator(numticks=4))
+    for panel in axes[len(shown) :]:
+        panel.set_axis_off()
+    return figure

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from asynchebb.cli import shared, sweep
+from asynchebb.cli import learn, shared, sweep
 from asynchebb.cli.shared import build_run, print_table, progress
 
 app = typer.Typer(
@@ -20,6 +20,8 @@ app = typer.Typer(
 
 
 app.add_typer(sweep.app, name="sweep")
+for command in (learn.learn, learn.encode, learn.compare):
+    app.command()(command)
 
 
 @app.callback(invoke_without_command=True)
@@ -191,7 +193,7 @@ def main() -> None:
         code = _said(str(error), 2)
     except MemoryError as error:
         code = _said(f"n or m is too large for this machine's memory ({error})", 2)
-    except Diverged as error:
+    except (Diverged, FloatingPointError) as error:
         code = _said(str(error), 1)
     except Stopped as error:
         code = _said(f"{error}; what is done is kept, and the same command goes on from there", 1)

@@ -60,23 +60,29 @@ def build_run(
     return Run(MODELS[model](n, shown.m, **changes), (Phase(shown, samples, hold, snapshots),), seed=seed, dtype=dtype)
 
 
-@contextmanager
-def progress() -> Iterator[Callable[[str, Run], Callable[[int], object]]]:
-    """A bar for each run: steps done, steps a second, time left."""
+def bar(things: str) -> Any:
+    """Progress bars: how many steps (or samples) are done, how many a second, time left."""
     from rich import progress as bars
 
     class Speed(bars.ProgressColumn):
         def render(self, task: bars.Task) -> str:
-            return f"{task.speed:,.0f} steps/s" if task.speed else ""
+            return f"{task.speed:,.0f} {things}/s" if task.speed else ""
 
-    columns = (
+    return bars.Progress(
         bars.TextColumn("{task.description:>12}"),
         bars.BarColumn(),
-        bars.TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"),
+        bars.TextColumn(f"{{task.completed:,.0f}}/{{task.total:,.0f}} {things}"),
         Speed(),
         bars.TimeRemainingColumn(),
     )
-    with bars.Progress(*columns) as shown:
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str, Run], Callable[[int], object]]]:
+    """A bar for each run."""
+    from rich import progress as bars
+
+    with bar("steps") as shown:
 
         def started(name: str, run: Run) -> Callable[[int], object]:
             tasks: list[bars.TaskID] = []

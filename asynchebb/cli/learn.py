@@ -1,0 +1,202 @@
+"""The commands for one's own data: learn, encode, compare."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from asynchebb.cli import shared
+
+DataText = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="digits, patches, crossbars, a stimulus like 'Bars(8)', a file (.npy, .npz, .nc, idx) or a folder of "
+        "images",
+    ),
+]
+ArrayName = Annotated[str | None, typer.Option(help="which array of a file holds the data")]
+Labels = Annotated[str | None, typer.Option(help="which array of the file holds the labels, or a file of them")]
+Passes = Annotated[int, typer.Option(help="how often all data are shown")]
+
+# Names that leave room for eight columns.
+SHORT = {
+    "asynchronous": "async",
+    "continuous": "contin.",
+    "MiniBatchNMF": "NMF",
+    "MiniBatchDictionaryLearning": "dict. l.",
+    "IncrementalPCA": "PCA",
+    "FastICA": "ICA",
+    "raw data": "raw",
+}
+
+
+def learn(
+    data: DataText,
+    model: shared.Model = "asynchronous",
+    n: shared.N = 100,
+    passes: Passes = 10,
+    hold: shared.Hold = 500,
+    settle: Annotated[int, typer.Option(help="Euler steps in which a sample settles when it is encoded")] = 500,
+    r_b: Annotated[float, typer.Option("--r-b", help="bursting threshold of the asynchronous model")] = 1.0,
+    r_r: Annotated[float, typer.Option("--r-r", help="refractory period of the asynchronous model")] = 100,
+    rule: shared.Rule = None,
+    dynamics: shared.Dynamics = None,
+    weights: shared.Weights = None,
+    scale: Annotated[str, typer.Option(help="what data are divided by: norm (see docs), a number, or none")] = "norm",
+    seed: shared.Seed = 0,
+    array: ArrayName = None,
+    labels: Labels = None,
+    engine: shared.Engine = "cpu",
+    out: Annotated[Path, typer.Option(help="folder for the model, the picture of its fields and the report")] = Path(
+        "learned"
+    ),
+) -> None:
+    """Learn features of data; end in a model (NetCDF), a picture of the fields and a one-page report.
+
+    What has been learned is not learned again, and what was broken off goes on where it stopped.
+    """
+    from asynchebb import data as datasets
+    from asynchebb import learning, values
+
+    given = {"rule": rule, "dynamics": dynamics, "weights": weights}
+    parts = {kind: values.parse(kind, text) for kind, text in given.items() if text is not None}
+    burst = {"r_b": r_b, "r_r": r_r} if model == "asynchronous" else {}
+    own = {**parts, **burst, "hold": hold, "settle": settle, "max_iter": passes, "scale": _scale(scale)}
+    network = _estimator(model)(n, random_state=seed, engine=engine, **own)
+    shown = datasets.load(data, array, labels)
+    with _sentences(), _progress(f"{model} on {shown.name}") as on_progress:
+        measures = learning.learn(network, shown, out, "asynchebb " + shlex.join(sys.argv[1:]), on_progress)
+    shared.print_table(f"{type(network).__name__} on {shown.name}", measures, learning.MEASURES)
+    for name in ("model.nc", "fields.png", "report.html"):
+        typer.echo(str(out / name))
+
+
+def encode(
+    model: Annotated[Path, typer.Argument(help="a model that `asynchebb learn` or ah.save_model has kept (.nc)")],
+    data: DataText,
+    array: ArrayName = None,
+    labels: Labels = None,
+    dynamics: shared.Dynamics = None,
+    out: Annotated[Path, typer.Option(help=".npy for the codes alone, .npz for codes and labels")] = Path("codes.npy"),
+) -> None:
+    """Write the rates to which each sample brings the model: an array (samples, neurons)."""
+    from asynchebb import data as datasets
+    from asynchebb import learning, model_file, values
+    from asynchebb.rules import Hebbian
+
+    # To encode, no rule is needed: one of the user's own need not be there.
+    given = {"rule": Hebbian()} | ({} if dynamics is None else {"dynamics": values.parse("dynamics", dynamics)})
+    coder, _ = model_file.read(model, given)
+    shown = datasets.load(data, array, labels)
+    with _sentences(), _progress("encoding") as on_progress:
+        learning.encode(coder, shown, out, on_progress)
+    typer.echo(str(out))
+
+
+def compare(
+    data: DataText,
+    n: Annotated[
+        int | None, typer.Option(help="components; by default half as many as features, 100 at the most")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="how often each method is measured")] = 3,
+    passes: Passes = 10,
+    method: Annotated[list[str] | None, typer.Option(help="one of them, or several times: several; else all")] = None,
+    array: ArrayName = None,
+    labels: Labels = None,
+    out: Annotated[Path, typer.Option(help="folder for table, JSON and plot")] = Path("comparison"),
+) -> None:
+    """Measure the networks beside scikit-learn's NMF, dictionary learning, PCA and ICA on the same data.
+
+    What has been measured is not measured again.
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from asynchebb import comparison
+    from asynchebb import data as datasets
+
+    shown = datasets.load(data, array, labels)
+    with shared.bar("measured") as bars:
+        task = bars.add_task("comparing", total=1)
+
+        def on_progress(doing: str, done: int, of: int) -> None:
+            bars.update(task, description=doing, completed=done, total=of)
+
+        outcome = comparison.compare(shown, n, out, seeds, passes, method or (), on_progress)
+    title = f"{shown.name}: {outcome['components']} components"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("mean of", no_wrap=True)
+    for one in outcome["methods"]:
+        table.add_column(SHORT.get(one, one), justify="right")
+    for name in comparison.shown_measures(outcome):
+        cells = (comparison.cell(found, name).partition(" ±")[0] for found in outcome["methods"].values())
+        table.add_row(name.replace("_", " "), *cells)
+    Console().print(table)
+    for name in ("comparison.md", "comparison.json", "comparison.png"):
+        typer.echo(str(out / name))
+
+
+def _estimator(model: str) -> Any:
+    from asynchebb import estimator
+    from asynchebb.checks import one_of
+
+    models = {
+        "asynchronous": estimator.AsyncHebbian,
+        "continuous": estimator.ContinuousHebbian,
+        "discrete": estimator.DiscreteHebbian,
+    }
+    one_of("model", model, models)
+    return models[model]
+
+
+def _scale(text: str) -> Any:
+    from asynchebb.checks import InputError
+
+    if text in ("norm", "none"):
+        return None if text == "none" else text
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"scale is {text!r}; it must be norm, none or a number above 0") from None
+
+
+@contextmanager
+def _sentences() -> Iterator[None]:
+    """What scikit-learn says against an argument, as what we say ourselves."""
+    import warnings
+
+    from asynchebb.checks import InputError
+    from asynchebb.estimator import NothingLearned
+
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", NothingLearned)
+            yield
+    except (ValueError, TypeError) as error:
+        raise InputError(str(error)) from error
+    for warning in said:
+        typer.echo(f"asynchebb: warning: {warning.message}", err=True)
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[Any]:
+    """A bar: samples done, samples a second, time left."""
+    from rich import progress as bars
+
+    with shared.bar("samples") as shown:
+        tasks: list[bars.TaskID] = []
+
+        def done(samples: int, of: int) -> None:
+            if not tasks:  # not before it has begun: it may yet be refused
+                tasks.append(shown.add_task(name, total=of, completed=samples))
+            shown.update(tasks[0], completed=samples)
+
+        yield done

@@ -1,0 +1,374 @@
+"""`asynchebb compare`: the networks beside scikit-learn's methods, on the same data and number of components.
+
+Each method is measured for each seed in a process of its own, one after the other, so that time and
+memory are its own. What was measured is kept, and not measured again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from asynchebb import files, metrics, pages
+from asynchebb.checks import InputError, at_least
+from asynchebb.data import Data
+from asynchebb.estimator import NORM, AsyncHebbian, ContinuousHebbian, DiscreteHebbian, OnOff
+
+NETWORKS = {"asynchronous": AsyncHebbian, "discrete": DiscreteHebbian, "continuous": ContinuousHebbian}
+OTHERS = ("MiniBatchNMF", "MiniBatchDictionaryLearning", "IncrementalPCA", "FastICA")
+RAW = "raw data"  # for the probes: what a code has to beat
+METHODS = (*NETWORKS, *OTHERS, RAW)
+
+TESTED = 0.25  # share of the samples that no method learns from
+BATCH = 100  # samples a call of partial_fit
+PHASES = 5  # at the most, into which the classes are divided
+NEIGHBOURS = 5
+
+# What is measured, and whether less or more of it is better (or neither).
+MEASURES = {
+    "error": ("reconstruction error, 1 − cos(x, x̂)", "less"),
+    "residual": ("squared error of x̂, share of the data's", "less"),
+    "readout": ("1 − cos(x, x̂), best linear readout of the code", "less"),
+    "hoyer": ("Hoyer sparseness of a code", ""),
+    "active": ("share of units in a code that are not 0", ""),
+    "linear_probe": ("accuracy, logistic regression on the codes", "more"),
+    "neighbours": (f"accuracy, {NEIGHBOURS} nearest neighbours", "more"),
+    "recovery": ("factor recovery, mean cosine", "more"),
+    "factors_found": ("factors found (cosine above 0.85)", "more"),
+    "forgetting": ("forgetting: rise of earlier phases' error", "less"),
+    "error_after_phases": ("error on all phases at the end", "less"),
+    "fit_seconds": ("seconds to fit", "less"),
+    "learned_a_second": ("samples a second, partial_fit", "more"),
+    "encoded_a_second": ("samples a second, transform", "more"),
+    "megabytes": ("memory that fit and transform take (MB)", "less"),
+}
+LOGARITHMIC = ("fit_seconds", "learned_a_second", "encoded_a_second")
+
+
+def compare(
+    data: Data,
+    n: int | None,
+    out: Path,
+    seeds: int = 3,
+    passes: int = 10,
+    methods: Sequence[str] = (),
+    on_progress: Callable[[str, int, int], object] = lambda doing, done, of: None,
+) -> dict[str, Any]:
+    """Measure each method, as far as that has not been done; write comparison.json, .md and .png."""
+    from loky import ProcessPoolExecutor
+
+    methods = tuple(methods) or METHODS
+    for method in methods:
+        if method not in METHODS:
+            raise InputError(f"method is {method!r}; the methods are {', '.join(METHODS)}")
+    at_least(1)("seeds", seeds)
+    at_least(1)("passes", passes)
+    X, shape = prepared(data)
+    n = n or max(1, min(100, X.shape[1] // 2))
+    at_least(1)("n", n)
+    if len(X) < 20:
+        raise InputError(f"data has {len(X)} samples; to learn from some and be tested on others takes at least 20")
+    kept = out / "measured"
+    files.make_writable("out", out, out, kept)
+    labels = None if data.labels is None else np.unique(data.labels, return_inverse=True)[1]
+    identity = _identity(X, labels, n, passes)
+    todo = [(method, seed) for method in methods for seed in range(seeds)]
+    measured: dict[str, list[dict[str, Any]]] = {method: [] for method in methods}
+    for number, (method, seed) in enumerate(todo):
+        file = kept / f"{method.replace(' ', '-')}-{seed}-{identity}.json"
+        on_progress(f"{method}, seed {seed}", number, len(todo))
+        if not file.exists():
+            with ProcessPoolExecutor(1) as process:
+                found, fields = process.submit(measure, method, X, labels, data.stimulus, n, seed, passes).result()
+            if fields is not None:
+                with files.atomic(file.with_suffix(".npy"), kept) as temporary, open(temporary, "wb") as picture:
+                    np.save(picture, fields)
+            with files.atomic(file, kept) as temporary:
+                temporary.write_text(json.dumps(found), encoding="utf-8")
+        measured[method].append(json.loads(file.read_text(encoding="utf-8")))
+    on_progress("drawing", len(todo), len(todo))
+    outcome = _outcome(data, X, shape, n, seeds, passes, measured)
+    fields = {
+        method: np.load(kept / f"{method}-0-{identity}.npy")
+        for method in methods
+        if (kept / f"{method}-0-{identity}.npy").exists()
+    }
+    _write(outcome, fields, out)
+    return outcome
+
+
+def prepared(data: Data) -> tuple[np.ndarray, tuple[int, ...]]:
+    """The same numbers for all methods: not negative, of the root mean square norm that the networks expect."""
+    X = np.asarray(data.flat, np.float64)
+    if not np.isfinite(X).all():
+        raise InputError("data holds numbers that are not finite; all must be")
+    if not X.any():
+        raise InputError("data is all zeros; there is nothing to learn from")
+    shape = data.shape
+    if X.min() < 0:
+        X, shape = OnOff().fit_transform(X), (2, *shape)
+    return X * (NORM / np.sqrt(np.mean(np.sum(np.square(X / X.max()), axis=1))) / X.max()), shape
+
+
+def _identity(X: np.ndarray, labels: np.ndarray | None, n: int, passes: int) -> str:
+    told = repr((X.shape, n, passes, TESTED, BATCH, PHASES, version("asynchebb"), version("scikit-learn")))
+    content = X.tobytes() + (b"" if labels is None else labels.tobytes())
+    return hashlib.sha256(told.encode() + content).hexdigest()[:12]
+
+
+def make(method: str, n: int, seed: int, passes: int) -> Any:
+    """A method with its own defaults, but for the number of components and the seed."""
+    if method in NETWORKS:
+        return NETWORKS[method](n, scale=None, max_iter=passes, random_state=seed)  # data have their scale already
+    from sklearn import decomposition
+
+    if method == "IncrementalPCA":
+        return decomposition.IncrementalPCA(n, batch_size=max(BATCH, n))
+    return _fast_ica(n, seed) if method == "FastICA" else getattr(decomposition, method)(n, random_state=seed)
+
+
+def _fast_ica(n: int, seed: int) -> Any:
+    """FastICA, shown first the feature that varies most: the signs of its axes are told by the first feature, and where
+    that is constant, as a corner of an image may be, it takes whole axes for zero."""
+    from sklearn.decomposition import FastICA
+
+    class VaryingFirst(FastICA):
+        def fit(self, X: np.ndarray, y: Any = None) -> Any:
+            order = np.arange(X.shape[1])
+            most = X.var(axis=0).argmax()
+            order[[0, most]] = most, 0  # and the same exchange again puts all back
+            super().fit(X[:, order])
+            for name, axis in (("components_", 1), ("mixing_", 0), ("mean_", 0)):
+                setattr(self, name, np.take(getattr(self, name), order, axis))
+            return self
+
+    return VaryingFirst(n, random_state=seed)
+
+
+def measure(
+    method: str, X: np.ndarray, labels: np.ndarray | None, stimulus: Any, n: int, seed: int, passes: int
+) -> tuple[dict[str, float | str], np.ndarray | None]:
+    """All measures of one method, and its components; in a fresh process, which is measured too."""
+    from sklearn.model_selection import train_test_split
+
+    train, test = train_test_split(np.arange(len(X)), test_size=TESTED, random_state=seed, stratify=labels)
+    if method == RAW:
+        return {**_sparseness(X[test]), **_probes(X[train], X[test], labels, train, test)}, None
+    if method in ("IncrementalPCA", "FastICA") and n > min(len(train), X.shape[1]):
+        return {"left_out": f"it has no more components than features ({X.shape[1]}) or samples ({len(train)})"}, None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a method has not converged shows in its error
+        _warm_up(make(method, n, seed, 1), X[train[: 2 * n]])
+        before, started = _memory(anew=True), time.perf_counter()
+        model = make(method, n, seed, passes).fit(X[train])
+        fitted = time.perf_counter()
+        codes = model.transform(X[test])
+        encoded = time.perf_counter()
+        found: dict[str, Any] = {
+            "fit_seconds": fitted - started,
+            "encoded_a_second": len(test) / (encoded - fitted),
+            **_errors(X[test], reconstructed(model, codes)),
+            **_sparseness(codes),
+            **_recovery(model.components_, stimulus),
+        }
+        if before is not None and (after := _memory()) is not None:
+            found["megabytes"] = after - before
+        trained = model.transform(X[train])
+        found |= {**_readout(trained, codes, X[train], X[test]), **_probes(trained, codes, labels, train, test)}
+        if hasattr(model, "partial_fit"):
+            found["learned_a_second"] = _learning_speed(make(method, n, seed, passes), X[train], n)
+            found |= _forgetting(lambda: make(method, n, seed, passes), X, labels, train, test, n, seed, passes)
+    return found, np.asarray(model.components_, np.float32)
+
+
+def _warm_up(model: Any, X: np.ndarray) -> None:
+    """What is compiled or loaded on the first use is not the method's time and memory."""
+    if type(model) in NETWORKS.values():
+        model.set_params(hold=1, settle=1)
+    model.fit(X).transform(X)
+
+
+def _memory(anew: bool = False) -> float | None:
+    """The most memory (MB) that this process has had at once, or since it was asked for `anew`; where Linux tells."""
+    try:
+        if anew:
+            Path("/proc/self/clear_refs").write_text("5")
+        status = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        return None
+
+
+def reconstructed(model: Any, codes: np.ndarray) -> np.ndarray:
+    return model.inverse_transform(codes) if hasattr(model, "inverse_transform") else codes @ model.components_
+
+
+def _errors(X: np.ndarray, again: np.ndarray) -> dict[str, float]:
+    return {
+        "error": float(1 - metrics.weight_similarity(X, again).mean()),
+        "residual": float(np.sum((X - again) ** 2) / np.sum(X**2)),
+    }
+
+
+def _readout(trained: np.ndarray, tested: np.ndarray, X: np.ndarray, X_tested: np.ndarray) -> dict[str, float]:
+    """How much of the data is in the codes: the error of the linear map from codes to data that fits best."""
+    from sklearn.linear_model import LinearRegression
+
+    return {"readout": _errors(X_tested, LinearRegression().fit(trained, X).predict(tested))["error"]}
+
+
+def _sparseness(codes: np.ndarray) -> dict[str, float]:
+    return {
+        "hoyer": float(np.mean([metrics.hoyer(np.abs(code)) for code in codes])),
+        "active": float(np.count_nonzero(codes) / codes.size),
+    }
+
+
+def _probes(
+    trained: np.ndarray, tested: np.ndarray, labels: np.ndarray | None, train: np.ndarray, test: np.ndarray
+) -> dict[str, float]:
+    """How well simple classifiers read the labels off the codes."""
+    if labels is None:
+        return {}
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+    return {
+        "linear_probe": float(linear.fit(trained, labels[train]).score(tested, labels[test])),
+        "neighbours": float(KNeighborsClassifier(NEIGHBOURS).fit(trained, labels[train]).score(tested, labels[test])),
+    }
+
+
+def _recovery(components: np.ndarray, stimulus: Any) -> dict[str, float]:
+    if not hasattr(stimulus, "factors"):
+        return {}
+    # The sign of a principal or an independent component says nothing: take the one that fits a factor better.
+    cosines = components @ stimulus.factors().T
+    signs = np.where(cosines.max(axis=1) >= -cosines.min(axis=1), 1, -1)[:, None]
+    return {
+        "recovery": float(metrics.factor_recovery(signs * components, stimulus).mean()),
+        "factors_found": metrics.count_fields(signs * components, stimulus).distinct,
+    }
+
+
+def _batches(rows: np.ndarray, n: int) -> list[np.ndarray]:
+    size = max(BATCH, n)  # principal components want as many samples at once
+    return [rows[start : start + size] for start in range(0, len(rows) - size + 1, size)] or [rows]
+
+
+def _learning_speed(model: Any, X: np.ndarray, n: int) -> float:
+    first, *batches = _batches(np.arange(len(X)), n)
+    model.partial_fit(X[first])  # it starts with this one
+    started = time.perf_counter()
+    for batch in batches or [first]:
+        model.partial_fit(X[batch])
+    return sum(map(len, batches or [first])) / (time.perf_counter() - started)
+
+
+def _forgetting(
+    begin: Callable[[], Any],
+    X: np.ndarray,
+    labels: np.ndarray | None,
+    train: np.ndarray,
+    test: np.ndarray,
+    n: int,
+    seed: int,
+    passes: int,
+) -> dict[str, float]:
+    """The classes come one group after the other, each as often as all data are shown to the networks by fit."""
+    if labels is None or labels.max() < 1:
+        return {}
+    groups = np.array_split(np.unique(labels), min(PHASES, labels.max() + 1))
+    shown, asked = ([rows[np.isin(labels[rows], group)] for group in groups] for rows in (train, test))
+    if min(map(len, shown)) < n or not all(map(len, asked)):
+        return {}  # too few samples a phase for some of the methods
+    model, rng = begin(), np.random.default_rng(seed)
+    E = np.empty((len(groups), len(groups)))
+    for phase, rows in enumerate(shown):
+        for _ in range(passes):
+            for batch in _batches(rng.permutation(rows), n):
+                model.partial_fit(X[batch])
+        for earlier, rows_asked in enumerate(asked):
+            again = reconstructed(model, model.transform(X[rows_asked]))
+            E[phase, earlier] = _errors(X[rows_asked], again)["error"]
+    return {"forgetting": metrics.forgetting(E), "error_after_phases": float(E[-1].mean())}
+
+
+def _outcome(
+    data: Data, X: np.ndarray, shape: tuple[int, ...], n: int, seeds: int, passes: int, measured: dict[str, list]
+) -> dict[str, Any]:
+    """Mean and standard deviation over the seeds, with all that they are of."""
+    methods = {}
+    for method, runs in measured.items():
+        names = [name for name in MEASURES if all(name in run for run in runs)]
+        methods[method] = {
+            "mean": {name: float(np.mean([run[name] for run in runs])) for name in names},
+            "sd": {name: float(np.std([run[name] for run in runs], ddof=1)) if seeds > 1 else None for name in names},
+            "seeds": runs,
+        }
+    return {
+        "data": {"name": data.name, "samples": len(X), "features": X.shape[1], "picture_shape": [*shape]},
+        "components": n,
+        "passes": passes,
+        "seeds": seeds,
+        "measures": {name: says for name, (says, _) in MEASURES.items()},
+        "methods": methods,
+        "machine": pages.machine(),
+        "versions": pages.versions(),
+    }
+
+
+def _write(outcome: dict[str, Any], fields: dict[str, np.ndarray], out: Path) -> None:
+    from asynchebb import figures
+
+    for name, text in (("comparison.json", json.dumps(outcome, indent=1)), ("comparison.md", markdown(outcome))):
+        with files.atomic(out / name, out) as temporary:
+            temporary.write_text(text + "\n", encoding="utf-8")
+    means, sds = ({method: found[what] for method, found in outcome["methods"].items()} for what in ("mean", "sd"))
+    shape = tuple(outcome["data"]["picture_shape"])
+    figures.save(figures.comparison(means, sds, MEASURES, LOGARITHMIC, fields, shape), out / "comparison.png")
+
+
+def shown_measures(outcome: dict[str, Any]) -> list[str]:
+    """The measures that some method has."""
+    return [name for name in MEASURES if any(name in found["mean"] for found in outcome["methods"].values())]
+
+
+def cell(found: dict[str, Any], name: str) -> str:
+    if name not in found["mean"]:
+        return "–"
+    mean, sd = found["mean"][name], found["sd"][name]
+    digits = 0 if abs(mean) >= 100 else 1 if abs(mean) >= 10 else 3
+    return f"{mean:,.{digits}f}" + ("" if sd is None else f" ± {sd:,.{digits}f}")
+
+
+def markdown(outcome: dict[str, Any]) -> str:
+    """The table, a row for each measure."""
+    about, methods = outcome["data"], outcome["methods"]
+    lines = [
+        f"# {about['name']}: {outcome['components']} components",
+        "",
+        f"{about['samples']:,} samples of {about['features']} numbers, a quarter of them for tests; mean ± sd over "
+        f"{outcome['seeds']} seeds; the networks are shown all data {outcome['passes']} times; the other methods have "
+        "scikit-learn's defaults. – : does not apply.",
+        "",
+        "| measure | " + " | ".join(methods) + " |",
+        "| --- " + "| ---: " * len(methods) + "|",
+    ]
+    for name in shown_measures(outcome):
+        lines.append(f"| {MEASURES[name][0]} | " + " | ".join(cell(found, name) for found in methods.values()) + " |")
+    left_out = {method: found["seeds"][0].get("left_out") for method, found in methods.items()}
+    lines += ["", *(f"{method} is left out: {why}." for method, why in left_out.items() if why)]
+    lines += [f"Machine: {', '.join(f'{name} {value}' for name, value in outcome['machine'].items())}."]
+    return "\n".join(lines)

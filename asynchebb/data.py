@@ -1,0 +1,177 @@
+"""Data as people have it: arrays in files, folders of images, MNIST's format, and a few sets by name."""
+
+from __future__ import annotations
+
+import gzip
+from math import isqrt, prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from asynchebb import values
+from asynchebb.checks import InputError
+
+SAMPLES = {"Patches": 10_000}  # drawn of a stimulus; of the others:
+USUAL_SAMPLES = 2_000
+
+NAMED = {"patches": "Patches(12)", "crossbars": "Crossbars(8)"}  # and "digits", which has labels
+DATA = ("X", "x", "data", "images", "image")  # arrays of a file that are taken for the data, or for the labels
+LABELS = ("y", "labels", "label", "target", "targets", "classes", "class")
+PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif", ".pgm", ".ppm", ".webp"}
+ACCEPTED = (
+    "digits, patches, crossbars, a stimulus like Bars(8), an array in a file (.npy, .npz, .nc, idx as MNIST's), "
+    "or a folder of images"
+)
+
+# The idx format: two zero bytes, the type of numbers, how many axes; the size of each axis; the numbers.
+IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+
+
+class Data(NamedTuple):
+    """Samples, and what is known of them."""
+
+    name: str
+    X: Any  # (samples, m) or (samples, height, width), as it lies in the file
+    labels: np.ndarray | None = None
+    stimulus: Any = None  # that it was drawn from
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How a sample is drawn: (height, width), or (2, height, width) where ON and OFF channels are one picture."""
+        if self.stimulus is not None:
+            return self.stimulus.shape
+        if self.X.ndim == 3:
+            return self.X.shape[1:]
+        side = isqrt(self.X.shape[1])
+        return (side, side) if side * side == self.X.shape[1] else (1, self.X.shape[1])
+
+    @property
+    def flat(self) -> Any:
+        return self.X.reshape(len(self.X), -1)
+
+
+def load(text: str, array: str | None = None, labels: str | None = None, seed: int = 0) -> Data:
+    """The data that the text names; `array` and `labels` say which of several in a file, `labels` may be a file too."""
+    path = Path(text)
+    if text == "digits":
+        from sklearn.datasets import load_digits
+
+        digits = load_digits()
+        found = Data(text, digits.images, digits.target)
+    elif text in NAMED or (not path.exists() and text.partition("(")[0] in values.variants("stimulus")):
+        stimulus = values.parse("stimulus", NAMED.get(text, text))
+        count = SAMPLES.get(type(stimulus).__name__, USUAL_SAMPLES)
+        found = Data(text, stimulus.sample(np.random.default_rng(seed), count), None, stimulus)
+    elif path.is_dir():
+        found = _folder(path)
+    elif path.is_file():
+        found = _file(path, array, labels)
+    else:
+        raise InputError(f"data is {text!r}; there is no such file, and it must be {ACCEPTED}")
+    if labels is not None and Path(labels).is_file():
+        found = found._replace(labels=np.asarray(_file(Path(labels), None, None).X))
+    return _checked(found, text)
+
+
+def _checked(data: Data, text: str) -> Data:
+    X = data.X
+    if X.dtype.kind not in "fiub":
+        raise InputError(f"data is {text!r}, whose numbers are of type {X.dtype}; they must be real numbers")
+    if X.ndim not in (2, 3) or not X.size:
+        raise InputError(
+            f"data is {text!r}, an array of shape {X.shape}; it must be (samples, features) or "
+            "(samples, height, width), and not empty"
+        )
+    if data.labels is not None and np.shape(data.labels) != (len(X),):
+        raise InputError(
+            f"labels has shape {np.shape(data.labels)}; there are {len(X)} samples, so it must be ({len(X)},)"
+        )
+    return data
+
+
+def _file(path: Path, array: str | None, labels: str | None) -> Data:
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rb") as file:
+            start = file.read(8)
+        if path.suffix == ".npy":
+            return Data(path.stem, np.load(path, mmap_mode="r"))
+        if path.suffix == ".npz":
+            with np.load(path) as arrays:
+                return _of_several(path, {name: arrays[name] for name in arrays.files}, array, labels)
+        if start[:4] == b"\x89HDF" or start[:3] == b"CDF":
+            return _netcdf(path, array, labels)
+        if start[:2] == b"\0\0" and len(start) > 3 and start[2] in IDX_TYPES and 0 < start[3] < 5:
+            return Data(path.stem, _idx(path), _idx_labels(path))
+    except (OSError, ValueError, EOFError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"data is {str(path)!r}, which cannot be read: {error}") from None
+    raise InputError(f"data is {str(path)!r}, a file of another kind; it must be {ACCEPTED}")
+
+
+def _of_several(path: Path, arrays: dict[str, np.ndarray], array: str | None, labels: str | None) -> Data:
+    """The data and the labels among the arrays of a file: those asked for, or those whose names say it."""
+    for option, name in (("array", array), ("labels", labels)):
+        if name is not None and name not in arrays and not (option == "labels" and Path(name).is_file()):
+            raise InputError(f"{option} is {name!r}; {str(path)!r} holds {', '.join(arrays) or 'none'}")
+    tables = [name for name, values_ in arrays.items() if values_.ndim in (2, 3)]
+    named = [name for name in tables if name in DATA]
+    choice = array or (named[0] if named else tables[0] if len(tables) == 1 else None)
+    if choice is None:
+        raise InputError(f"array is not given; {str(path)!r} holds {', '.join(arrays)}: name one of them")
+    told = labels if labels in arrays else next((name for name in LABELS if name in arrays and name != choice), None)
+    return Data(path.stem, arrays[choice], None if told is None else arrays[told])
+
+
+def _netcdf(path: Path, array: str | None, labels: str | None) -> Data:
+    import xarray
+
+    with xarray.open_dataset(path) as dataset:
+        variables = {str(name): np.asarray(dataset[name]) for name in dataset.variables}
+    return _of_several(path, variables, array, labels)
+
+
+def _idx(path: Path) -> np.ndarray:
+    content: Any = (
+        np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8)
+        if path.suffix == ".gz"
+        else np.memmap(path, mode="r")
+    )
+    kind, axes = np.dtype(IDX_TYPES[int(content[2])]), int(content[3])
+    shape = tuple(int(size) for size in content[4 : 4 + 4 * axes].view(">u4"))
+    numbers = content[4 + 4 * axes :]
+    if len(numbers) != prod(shape) * kind.itemsize:
+        raise ValueError(f"it should hold {shape} numbers of {kind.itemsize} bytes, and has {len(numbers)} bytes")
+    return np.asarray(numbers.view(kind)).reshape(shape)
+
+
+def _idx_labels(path: Path) -> np.ndarray | None:
+    """MNIST's labels lie in a file of their own, beside the images."""
+    beside = path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
+    return _idx(beside) if beside != path and beside.is_file() else None
+
+
+def _folder(path: Path) -> Data:
+    """All images of a folder, in grey; images in folders of its own are labelled by the folder."""
+    from PIL import Image, UnidentifiedImageError
+
+    names = sorted(file for file in path.rglob("*") if file.suffix.lower() in PICTURES)
+    if not names:
+        raise InputError(f"data is the folder {str(path)!r}, which holds no images ({', '.join(sorted(PICTURES))})")
+    images: list[np.ndarray] = []
+    for name in names:
+        try:
+            with Image.open(name) as image:
+                images.append(np.asarray(image.convert("L")))
+        except (OSError, UnidentifiedImageError) as error:
+            raise InputError(f"data is the folder {str(path)!r}, whose {name.name} is no image: {error}") from None
+        if images[-1].shape != images[0].shape:
+            raise InputError(
+                f"data is the folder {str(path)!r}, whose images differ in size: {names[0].name} is "
+                f"{images[0].shape}, {name.name} {images[-1].shape}; all must be the same"
+            )
+    in_folders = all(name.parent != path for name in names)
+    labels = np.array([name.relative_to(path).parts[0] for name in names]) if in_folders else None
+    return Data(path.name, np.stack(images), labels)

@@ -1,0 +1,226 @@
+"""`asynchebb learn`: a network learns data, and leaves a model, a picture of its fields and a page about it.
+
+While it learns, the model so far is kept beside the one to be; what was broken off goes on from there,
+and ends in the same bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from asynchebb import files, metrics, model_file, pages
+from asynchebb.checks import InputError
+from asynchebb.data import Data
+from asynchebb.estimator import ROWS, HebbianNetwork, OnOff
+
+TESTED = 200  # samples, of those that it learns from, on which the error is measured on the way
+MEASURED = 2000  # and at the end
+POINTS = 20  # of the error's curve
+SHOWN = 12  # samples drawn with their reconstructions
+KEPT_EACH = 10.0  # seconds
+
+MEASURES = {
+    "samples": "samples shown",
+    "error": "reconstruction error, 1 − cos(x, Wᵀy)",
+    "residual": "squared error of the reconstruction, share of the data's",
+    "active": "active neurons a sample",
+    "hoyer": "Hoyer sparseness of a sample's code",
+    "gini": "Gini of the neurons' mean activity",
+    "silent_neurons": "silent neurons",
+    "duplicate_fields": "duplicate fields",
+    "factors_found": "factors found",
+    "factors": "factors there are",
+}
+
+
+def learn(
+    network: HebbianNetwork,
+    data: Data,
+    out: Path,
+    command: str = "",
+    on_progress: Callable[[int, int], object] = lambda shown, of: None,
+) -> dict[str, Any]:
+    """Let the network learn the data, unless it has; what was measured at the end."""
+    files.make_writable("out", out, out)
+    split = OnOff() if data.X.min() < 0 else None
+    X = data.X if split is None else split.fit_transform(data.X)
+    model, notes = _learned(network, split, X, data, out, on_progress)
+    network = model_file.network_in(model)
+    some = X[_spread(len(X), MEASURED)]
+    codes = network.transform(some)
+    measures = _measures(network, some, codes, data)
+    drawn = some[_spread(len(some), SHOWN)]
+    _write_page(out, model, data, measures, np.array(notes["curve"]), codes.mean(axis=0), drawn, command)
+    return measures
+
+
+def _learned(
+    network: HebbianNetwork,
+    split: OnOff | None,
+    X: Any,
+    data: Data,
+    out: Path,
+    on_progress: Callable[[int, int], object],
+) -> tuple[Any, dict[str, Any]]:
+    file, part = out / "model.nc", out / "model.part.nc"
+    identity = _identity(network, data)
+    for kept in (file, part):
+        if kept.exists():
+            model, notes = model_file.read(kept, {name: getattr(network, name) for name in model_file.VALUES})
+            if notes.get("identity") == identity:
+                break
+            if kept == file:
+                raise InputError(
+                    f"out is {str(out)!r}, which holds a model of other data or parameters; name another folder, or "
+                    f"remove {file}"
+                )
+    else:
+        model = network if split is None else _pipeline(split, network)
+        notes = {"identity": identity, "curve": [], "data": data.name, "shape": _shape(data, split)}
+    network = model_file.network_in(model)
+    total, test = network.max_iter * len(X), X[_spread(len(X), TESTED)]
+    kept_at = time.monotonic()
+    if not hasattr(network, "state_"):
+        network.begin(X)
+        notes["curve"].append([0, 1 - network.score(test)])
+    for shown in network.iter_fit(X):
+        on_progress(shown, total)
+        if shown >= len(notes["curve"]) * total / POINTS:
+            notes["curve"].append([shown, 1 - network.score(test)])
+        if time.monotonic() - kept_at > KEPT_EACH and shown < total:
+            model_file.write(model, part, notes)
+            kept_at = time.monotonic()
+    on_progress(total, total)
+    if not file.exists():
+        model_file.write(model, file, notes)
+    part.unlink(missing_ok=True)
+    return model, notes
+
+
+def _identity(network: HebbianNetwork, data: Data) -> str:
+    """Tells a model by its parameters and its data: by their shape, and some hundred samples of them."""
+    without = ("verbose", "engine")  # they change nothing
+    parameters = {name: repr(value) for name, value in network.get_params().items() if name not in without}
+    told = json.dumps([type(network).__name__, parameters, data.X.shape, str(data.X.dtype)], sort_keys=True)
+    content = np.ascontiguousarray(data.X[_spread(len(data.X), 500)]).tobytes()
+    return hashlib.sha256(told.encode() + content).hexdigest()[:20]
+
+
+def _spread(samples: int, most: int) -> np.ndarray:
+    """So many of the samples at the most, from first to last: data often lie in the order of their classes."""
+    return np.unique(np.linspace(0, samples - 1, min(samples, most)).round().astype(int))
+
+
+def _pipeline(split: OnOff, network: HebbianNetwork) -> Any:
+    from sklearn.pipeline import make_pipeline
+
+    return make_pipeline(split, network)
+
+
+def _shape(data: Data, split: OnOff | None) -> list[int]:
+    return [*data.shape] if split is None else [2, *data.shape]
+
+
+def _measures(network: HebbianNetwork, X: np.ndarray, codes: np.ndarray, data: Data) -> dict[str, Any]:
+    rows = X.reshape(len(X), -1)
+    again = network.inverse_transform(codes).reshape(rows.shape)
+    silent = metrics.dead_units(codes.mean(axis=0))
+    measures: dict[str, Any] = {
+        "samples": network.n_samples_seen_,
+        "error": float(1 - metrics.weight_similarity(rows, again).mean()),
+        "residual": float(np.sum((rows - again) ** 2) / max(np.sum(np.square(rows, dtype=np.float64)), 1e-300)),
+        "active": float(np.count_nonzero(codes > 0) / len(codes)),
+        "hoyer": float(np.mean([metrics.hoyer(code) for code in codes])),
+        "gini": metrics.gini(codes.mean(axis=0)),
+        "silent_neurons": silent,
+        "duplicate_fields": metrics.duplicate_units(network.components_),
+    }
+    if hasattr(data.stimulus, "factors"):
+        measures["factors_found"] = metrics.count_fields(network.components_, data.stimulus).distinct
+        measures["factors"] = len(data.stimulus.factors())
+    return measures
+
+
+def _write_page(
+    out: Path,
+    model: Any,
+    data: Data,
+    measures: dict[str, Any],
+    curve: np.ndarray,
+    activity: np.ndarray,
+    samples: np.ndarray,
+    command: str,
+) -> None:
+    from asynchebb import figures
+
+    network = model_file.network_in(model)
+    shape = tuple(_shape(data, None if model is network else model[0]))
+    again = network.inverse_transform(network.transform(samples)).reshape(len(samples), -1)
+    pictures = {
+        "fields": figures.fields(network.components_, shape, activity),
+        "learning": figures.learning(curve, activity),
+        "reconstructions": figures.reconstructions(samples.reshape(len(samples), -1), again, shape),
+    }
+    figures.save(pictures["fields"], out / "fields.png")
+    below = {
+        "fields": f"Receptive fields (rows of W) of the {min(144, len(activity))} most active of {len(activity)} "
+        "neurons, the most active first, each from 0 to its own largest weight"
+        + (" (ON minus OFF: red is positive)." if len(shape) == 3 else "."),
+        "learning": f"Left: reconstruction error on {min(TESTED, len(data.X))} of the samples while all were shown "
+        f"{network.max_iter} times. Right: mean rates.",
+        "reconstructions": "Samples (above) and what the settled network makes of them (below).",
+    }
+    parameters = {name: repr(value) for name, value in network.get_params().items()}
+    rows = {
+        "data": f"{data.name}: {len(data.X):,} samples of {' × '.join(map(str, data.X.shape[1:]))} numbers"
+        + ("" if model is network else ", of both signs: split into an ON and an OFF channel"),
+        "model": type(network).__name__ + "(" + ", ".join(f"{k}={v}" for k, v in parameters.items()) + ")",
+        "scale": f"data are divided by {network.scale_:.6g}",
+        "command": command,
+        "use it": f'ah.load_model("{out / "model.nc"}").transform(X), or asynchebb encode {out / "model.nc"} DATA',
+        "machine": ", ".join(f"{name} {value}" for name, value in pages.machine().items()),
+        "versions": ", ".join(f"{name} {value}" for name, value in pages.versions().items()),
+    }
+    measured = pages.facts(
+        {MEASURES[name]: f"{value:,}" if isinstance(value, int) else f"{value:.3g}" for name, value in measures.items()}
+    )
+    body = f"<h1>What {escape(type(network).__name__)} learned of {escape(data.name)}</h1>{measured}"
+    body += "".join(pages.figure(name, figures.png(pictures[name]), text) for name, text in below.items())
+    body += f"<h2>How it was made</h2>{pages.facts({name: text for name, text in rows.items() if text})}"
+    page = out / "report.html"
+    with files.atomic(page, out) as temporary:
+        temporary.write_text(pages.document(f"{type(network).__name__} on {data.name}", body), encoding="utf-8")
+
+
+def encode(
+    model: Any, data: Data, out: Path, on_progress: Callable[[int, int], object] = lambda done, of: None
+) -> None:
+    """Write the codes of all samples, some thousand at a time; into a .npz with the labels, if there are any."""
+    if out.suffix not in (".npy", ".npz"):
+        raise InputError(f"out is {str(out)!r}; it must end in .npy or .npz")
+    files.make_writable("out", out, out.parent)
+    neurons = len(model_file.network_in(model).state_.W)
+    with files.atomic(out, out.parent) as temporary:
+        whole = out.suffix == ".npz"
+        codes: Any = (
+            np.empty((len(data.X), neurons), np.float32)
+            if whole
+            else np.lib.format.open_memmap(temporary, "w+", np.float32, (len(data.X), neurons))
+        )
+        for start in range(0, len(data.X), ROWS):
+            codes[start : start + ROWS] = model.transform(data.X[start : start + ROWS])
+            on_progress(min(start + ROWS, len(data.X)), len(data.X))
+        if whole:
+            with open(temporary, "wb") as file:
+                labels: dict[str, Any] = {} if data.labels is None else {"labels": data.labels}
+                np.savez(file, codes=codes, **labels)
+        else:
+            codes.flush()
