@@ -1,0 +1,282 @@
+"""Data as people have it, and the commands that learn from them; the examples."""
+
+import gzip
+import importlib.util
+import json
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+from PIL import Image
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+
+import asynchebb as ah
+from asynchebb import comparison, data, engines, learning, model_file
+from asynchebb.engines import reference
+
+DIGITS = load_digits()
+COMMAND = Path(sys.executable).with_name("asynchebb")
+
+
+def call(*arguments, folder):
+    environment = {**os.environ, "COLUMNS": "120"}
+    return subprocess.run([COMMAND, *map(str, arguments)], cwd=folder, capture_output=True, text=True, env=environment)
+
+
+def small(n=12, **changes):
+    return ah.AsyncHebbian(n, **{"random_state": 0, "hold": 50, "settle": 50, "max_iter": 2, **changes})
+
+
+def idx(array, code):
+    return struct.pack(f">BBBB{array.ndim}I", 0, 0, code, array.ndim, *array.shape) + array.tobytes()
+
+
+# Reading
+
+
+def test_named_sets_and_stimuli():
+    digits, crossbars, bars = (data.load(text) for text in ("digits", "crossbars", "Bars(6, probability=0.2)"))
+    assert np.array_equal(digits.X, DIGITS.images) and np.array_equal(digits.labels, DIGITS.target)
+    assert crossbars.stimulus == ah.Crossbars(8) and crossbars.X.shape == (2000, 64) and crossbars.labels is None
+    assert bars.stimulus == ah.Bars(6, 0.2) and bars.shape == (6, 6)
+    assert data.load("Patches(6)").shape == (2, 6, 6)
+
+
+def test_files_of_numpy_are_read_and_mapped(tmp_path):
+    np.save(tmp_path / "x.npy", DIGITS.images[:20].astype(np.uint8))
+    found = data.load(str(tmp_path / "x.npy"))
+    assert isinstance(found.X, np.memmap) and found.X.dtype == np.uint8 and found.shape == (8, 8)
+    np.savez(tmp_path / "all.npz", images=DIGITS.images[:20], target=DIGITS.target[:20], about=np.zeros(3))
+    found = data.load(str(tmp_path / "all.npz"))
+    assert np.array_equal(found.X, DIGITS.images[:20]) and np.array_equal(found.labels, DIGITS.target[:20])
+    np.savez(tmp_path / "two.npz", one=DIGITS.data[:20], other=DIGITS.data[20:40])
+    assert np.array_equal(data.load(str(tmp_path / "two.npz"), "other").X, DIGITS.data[20:40])
+    np.save(tmp_path / "y.npy", DIGITS.target[:20])
+    assert np.array_equal(data.load(str(tmp_path / "x.npy"), labels=str(tmp_path / "y.npy")).labels, DIGITS.target[:20])
+
+
+def test_netcdf_is_read(tmp_path):
+    dataset = xarray.Dataset(
+        {"frames": (("sample", "y", "x"), DIGITS.images[:9]), "label": ("sample", DIGITS.target[:9])}
+    )
+    dataset.to_netcdf(tmp_path / "x.nc", engine="h5netcdf")
+    found = data.load(str(tmp_path / "x.nc"))
+    assert np.array_equal(found.X, DIGITS.images[:9]) and np.array_equal(found.labels, DIGITS.target[:9])
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_mnists_files_are_read_with_their_labels(zipped, tmp_path):
+    images, labels = DIGITS.images[:30].astype(np.uint8), DIGITS.target[:30].astype(np.uint8)
+    end = ".gz" if zipped else ""
+    for name, array in (("images-idx3", images), ("labels-idx1", labels)):
+        content = idx(array, 8)
+        (tmp_path / f"train-{name}-ubyte{end}").write_bytes(gzip.compress(content) if zipped else content)
+    found = data.load(str(tmp_path / f"train-images-idx3-ubyte{end}"))
+    assert np.array_equal(found.X, images) and np.array_equal(found.labels, labels) and found.shape == (8, 8)
+    floats = np.linspace(0, 1, 24, dtype=">f4").reshape(4, 6)
+    (tmp_path / "floats").write_bytes(idx(floats, 13))
+    assert np.array_equal(data.load(str(tmp_path / "floats")).X, floats)
+
+
+def test_a_folder_of_images_is_read_with_its_folders_as_labels(tmp_path):
+    for number, image in enumerate(DIGITS.images[:6].astype(np.uint8)):
+        folder = tmp_path / "images" / ("even" if number % 2 == 0 else "odd")
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(folder / f"{number}.png")
+    found = data.load(str(tmp_path / "images"))
+    assert np.array_equal(found.X, DIGITS.images[[0, 2, 4, 1, 3, 5]]) and [*found.labels] == ["even"] * 3 + ["odd"] * 3
+    assert data.load(str(tmp_path / "images" / "odd")).labels is None
+    Image.fromarray(np.zeros((4, 4), np.uint8)).save(tmp_path / "images" / "odd" / "small.png")
+    with pytest.raises(ah.InputError, match=r"differ in size: 0.png is \(8, 8\), small.png \(4, 4\)"):
+        data.load(str(tmp_path / "images"))
+
+
+def test_what_cannot_be_read_is_said(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text.txt").write_text("no data at all")
+    (tmp_path / "broken.npy").write_bytes(b"\x93NUMPY nothing more")
+    (tmp_path / "cut").write_bytes(idx(np.zeros((5, 4, 4), np.uint8), 8)[:-3])
+    np.save(tmp_path / "words.npy", np.array(["a", "b"]))
+    np.save(tmp_path / "line.npy", np.zeros(5))
+    np.savez(tmp_path / "two.npz", one=np.zeros((3, 4)), other=np.zeros((3, 4)))
+    for name, said in {
+        "missing": "there is no such file",
+        "empty": "holds no images",
+        "text.txt": "a file of another kind",
+        "broken.npy": "cannot be read",
+        "cut": r"should hold \(5, 4, 4\) numbers",
+        "words.npy": "must be real numbers",
+        "line.npy": r"an array of shape \(5,\)",
+        "two.npz": "array is not given.*one, other",
+    }.items():
+        with pytest.raises(ah.InputError, match=said):
+            data.load(str(tmp_path / name))
+    with pytest.raises(ah.InputError, match=r"array is 'third'.*one, other"):
+        data.load(str(tmp_path / "two.npz"), "third")
+    np.save(tmp_path / "y.npy", np.zeros(7))
+    with pytest.raises(ah.InputError, match=r"labels has shape \(7,\); there are 1797 samples"):
+        data.load("digits", labels=str(tmp_path / "y.npy"))
+
+
+# Learning
+
+
+def test_learn_is_fit_and_leaves_a_model_a_picture_and_a_page(tmp_path):
+    shown = data.load("digits")._replace(X=DIGITS.images[:100], labels=DIGITS.target[:100])
+    measures = learning.learn(small(), shown, tmp_path, "the command")
+    model = ah.load_model(tmp_path / "model.nc")
+    fitted = small().fit(DIGITS.images[:100])
+    assert all(np.array_equal(a, b) for a, b in zip(model.state_, fitted.state_, strict=True))
+    assert measures["samples"] == 200 and measures["error"] == pytest.approx(1 - fitted.score(DIGITS.images[:100]))
+    assert (tmp_path / "fields.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("data:image/png") == 3 and "the command" in page and "http" not in page
+
+
+def test_learning_that_is_broken_off_goes_on_and_ends_in_the_same_bits(tmp_path, monkeypatch):
+    monkeypatch.setattr(learning, "KEPT_EACH", 0.0)
+    shown = data.Data("some", DIGITS.data[:200])
+    learning.learn(small(), shown, tmp_path / "whole")
+
+    def stop(done, of):
+        if done > 250:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learning.learn(small(), shown, tmp_path / "broken", on_progress=stop)
+    assert not (tmp_path / "broken" / "model.nc").exists()
+    begun_at: list[int] = []
+    learning.learn(small(), shown, tmp_path / "broken", on_progress=lambda done, of: begun_at.append(done))
+    assert begun_at[0] > 200 and not (tmp_path / "broken" / "model.part.nc").exists()
+    (one, notes), (other, others) = (model_file.read(tmp_path / name / "model.nc", {}) for name in ("whole", "broken"))
+    assert all(np.array_equal(a, b) for a, b in zip(one.state_, other.state_, strict=True)) and notes == others
+    learning.learn(small(), shown, tmp_path / "whole", on_progress=lambda done, of: begun_at.append(-done))
+    assert begun_at[-1] == -400  # nothing but the end: it was learned before
+    with pytest.raises(ah.InputError, match="a model of other data or parameters"):
+        learning.learn(small(r_b=2), shown, tmp_path / "whole")
+
+
+def test_signed_data_are_split_on_the_way(tmp_path):
+    shown = data.Data("signed", DIGITS.images[:60] - 8.0)
+    learning.learn(small(), shown, tmp_path)
+    model = ah.load_model(tmp_path / "model.nc")
+    assert [type(part).__name__ for _, part in model.steps] == ["OnOff", "AsyncHebbian"]
+    learning.encode(model, shown, tmp_path / "codes.npy")
+    assert np.array_equal(np.load(tmp_path / "codes.npy"), model.transform(shown.X).astype(np.float32))
+
+
+def test_the_commands_learn_and_encode(tmp_path):
+    np.savez(tmp_path / "x.npz", X=DIGITS.images[:60], y=DIGITS.target[:60])
+    done = call("learn", "x.npz", "--n", 8, "--passes", 1, "--hold", 50, "--out", "out", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-3:] == ["out/model.nc", "out/fields.png", "out/report.html"]
+    assert "60/60 samples" in done.stdout and "reconstruction error" in done.stdout
+    done = call("encode", "out/model.nc", "x.npz", "--out", "codes.npz", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "codes.npz") as codes:
+        assert codes["codes"].shape == (60, 8) and np.array_equal(codes["labels"], DIGITS.target[:60])
+        assert np.array_equal(codes["codes"], ah.load_model(tmp_path / "out/model.nc").transform(DIGITS.images[:60]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("learn", "nothing"), "there is no such file"),
+        (("learn", "digits", "--n", "0"), "'n_components' parameter"),
+        (("learn", "digits", "--scale", "big"), "scale is 'big'; it must be norm, none or a number"),
+        (("learn", "digits", "--model", "deep"), "model is 'deep'; it must be one of asynchronous"),
+        (("encode", "nothing.nc", "digits"), "there is no such file"),
+        (("compare", "digits", "--method", "SVM"), "method is 'SVM'; the methods are asynchronous"),
+    ],
+)
+def test_what_a_command_cannot_use_is_said_in_a_sentence(arguments, said, tmp_path):
+    done = call(*arguments, folder=tmp_path)
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert done.stderr.startswith("asynchebb: ") and done.stderr.count("\n") == 1
+
+
+# Comparing
+
+
+def test_compare_measures_what_it_says_and_keeps_it(tmp_path):
+    shown = data.Data("some", DIGITS.images[:400], DIGITS.target[:400])
+    methods = ("asynchronous", "IncrementalPCA", "raw data")
+    outcome = comparison.compare(shown, 8, tmp_path, seeds=2, passes=1, methods=methods)
+    assert set(outcome["methods"]) == {*methods} and json.loads((tmp_path / "comparison.json").read_text()) == outcome
+    network, pca, raw = (outcome["methods"][method]["mean"] for method in methods)
+    assert set(network) >= {*comparison.MEASURES} - {"recovery", "factors_found", "megabytes"} and set(network) == set(
+        pca
+    )
+    assert set(raw) == {"hoyer", "active", "linear_probe", "neighbours"}
+    assert 0 < pca["residual"] < network["residual"] < 1 and raw["linear_probe"] > 0.8
+    table = (tmp_path / "comparison.md").read_text()
+    assert table.count("|") > 50 and "±" in table and (tmp_path / "comparison.png").stat().st_size > 10_000
+    files = {file: file.stat().st_mtime_ns for file in (tmp_path / "measured").iterdir()}
+    comparison.compare(shown, 8, tmp_path, seeds=2, passes=1, methods=methods)
+    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "measured").iterdir()} == files
+
+
+def test_every_method_is_measured_by_the_same_measures():
+    bars = ah.Crossbars(6)
+    X, _ = comparison.prepared(data.Data("bars", bars.sample(np.random.default_rng(0), 200), None, bars))
+    assert np.sqrt(np.mean(np.sum(X**2, axis=1))) == pytest.approx(27**0.5)
+    for method in comparison.OTHERS:
+        found, components = comparison.measure(method, X, None, bars, 10, 0, 1)
+        assert {"error", "residual", "readout", "hoyer", "recovery", "fit_seconds"} <= {*found}
+        assert ("learned_a_second" in found) == (method != "FastICA") and components.shape == (10, 36)
+    assert "left_out" in comparison.measure("FastICA", X, None, bars, 50, 0, 1)[0]
+
+
+def test_independent_components_span_the_principal_ones_even_if_a_corner_is_dark():
+    X = comparison.prepared(data.load("digits"))[0]
+    assert not X[:, 0].any()  # scikit-learn's FastICA would lose components by it
+    errors = []
+    for model in (comparison.make("FastICA", 16, 0, 1), PCA(16)):
+        model.fit(X)
+        errors.append(np.sum((model.inverse_transform(model.transform(X)) - X) ** 2))
+    assert errors[0] == pytest.approx(errors[1], rel=1e-6)
+
+
+# Examples
+
+EXAMPLES = {
+    "bars": {"samples": 10},
+    "digits_probe": {"samples": 60},
+    "class_incremental": {"passes": 1},
+    "natural_patches": {"samples": 20},
+    "own_rule": {"samples": 10},
+    "stream": {"frames": 30},
+}
+
+
+def test_all_examples_are_tested():
+    others = {"retention_search"}  # a study of its own, which takes hours
+    assert {file.stem for file in (Path(__file__).parent.parent / "examples").glob("*.py")} == {*EXAMPLES} | others
+
+
+class Brief:
+    """The engine that need not be compiled, a few steps a sample: an example's code is tested, not what it shows."""
+
+    threads = reference.threads
+
+    def advance(network, state, X, hold, *rest):
+        return reference.advance(network, state, X, min(hold, 3), *rest)
+
+
+@pytest.mark.filterwarnings("ignore:nothing was learned")
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_run_and_draw(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(engines, "module", lambda engine: Brief)
+    path = Path(__file__).parent.parent / "examples" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"example_{name}", path)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    example.main(**EXAMPLES[name])
+    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
