@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CODE := asynchebb tests benchmarks examples conftest.py  # what a user leaves in the clone is not ours to check
 
-.PHONY: help setup reproduce paper test bench sweep lock pictures clean
+.PHONY: help setup reproduce paper test bench sweep compare examples lock pictures clean
 
 help:
 	@echo "make reproduce   every figure and claim of the paper, judged (reproduction/index.html)"
@@ -11,6 +11,8 @@ help:
 	@echo "make test        lint, types, all tests, the documents' code blocks"
 	@echo "make bench       speed beside other systems, growth, cold start, memory (benchmarks/)"
 	@echo "make sweep       a thousand networks over threshold, refractory period and hold (thresholds/)"
+	@echo "make compare     the networks beside scikit-learn's methods, samples a second (comparison/, docs/comparison.md)"
+	@echo "make examples    the scripts in examples/, and their pictures (docs/images/examples/)"
 	@echo "make pictures    the README's pictures and docs/claims.md again, from the reproduction"
 	@echo "make lock        write the versions now in .venv to requirements.txt"
 
@@ -53,6 +55,21 @@ sweep: setup
 	$(BIN)/asynchebb sweep run examples/thresholds.toml --out thresholds
 	$(BIN)/asynchebb sweep plot thresholds --measure factors_found --out docs/images/sweep.png
 	$(BIN)/python benchmarks/sweep.py
+
+COMPARED := digits crossbars patches
+compare: setup
+	for data in $(COMPARED); do $(BIN)/asynchebb compare $$data --out comparison/$$data || exit 1; done
+	$(BIN)/python benchmarks/estimator.py
+	mkdir -p docs/images
+	for data in $(COMPARED); do cp comparison/$$data/comparison.png docs/images/comparison-$$data.png; done
+	{ echo "Made by \`make compare\`; what each measure is stands in asynchebb/comparison.py."; \
+	  for data in $(COMPARED); do echo; cat comparison/$$data/comparison.md; \
+	  echo; echo "![$$data](images/comparison-$$data.png)"; done; } > docs/comparison.md
+
+EXAMPLES := bars digits_probe class_incremental natural_patches own_rule stream
+examples: setup
+	mkdir -p docs/images/examples
+	for name in $(EXAMPLES); do (cd docs/images/examples && $(CURDIR)/$(BIN)/python $(CURDIR)/examples/$$name.py) || exit 1; done
 
 pictures: reproduce
 	mkdir -p docs/images

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from asynchebb import engines, metrics
+from asynchebb.checks import at_least
 from asynchebb.engines import traces
 from asynchebb.network import NEVER_UPDATED, Network, State
 from asynchebb.rules import Hebbian, Oja
@@ -140,8 +141,8 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def iter_fit(self, X: Any, y: Any = None) -> Iterator[int]:
         """`fit` a block of samples at a time; gives how many have been shown so far.
 
-        A network that has not seen X `max_iter` times goes on from where it is: one whose `iter_fit` on the same X was
-        broken off, and which was kept, ends in the same bits. Others start with what `n_samples_seen_` says.
+        If it is broken off, and the network kept or not, `iter_fit` with the same X goes on from there and ends in the
+        same bits.
         """
         X = self._checked(X, reset=False) if hasattr(self, "state_") else self._begin(X)
         yield from self._shown(X)
@@ -188,7 +189,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             self.scale_ = 1.0
         else:
             # Of numbers up to 1: squares of very large or very small ones would not be numbers.
-            squares = sum(float(np.square(block / float(largest)).sum()) for block in _dense_blocks(X))
+            squares = sum(float(np.sum(np.square(block / float(largest)))) for block in _dense_blocks(X))
             self.scale_ = float(largest) * (squares / X.shape[0]) ** 0.5 / NORM
 
     def _shown(self, X: Any) -> Iterator[int]:
@@ -203,6 +204,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
                 yield self.n_samples_seen_
 
     def _show(self, X: Any) -> None:
+        at_least(1)("hold", self.hold)  # parameters may have been set since they were checked
         X = self._scaled(X)
         network = self._network(*self.state_.W.shape)
         no_traces = traces.empty((), 0, network.n, X.dtype)
@@ -271,6 +273,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         return self._settled(X).astype(np.float64 if X.dtype == np.float64 else np.float32, copy=False)
 
     def _settled(self, X: Any) -> np.ndarray:
+        at_least(1)("settle", self.settle)
         network = self._network(*self.state_.W.shape)
         Y = np.empty((X.shape[0], network.n), self.state_.W.dtype)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -345,6 +348,8 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
 
     def _scaled(self, X: Any) -> np.ndarray:
         X = X.toarray() if sparse.issparse(X) else X
+        if X.dtype == np.float16:  # dividing would round, and overflow, in it
+            X = X.astype(np.float32)
         return np.ascontiguousarray(X / self.scale_, self.state_.W.dtype)
 
     def __setstate__(self, state: Any) -> None:
@@ -466,7 +471,7 @@ def _flat(X: Any, name: str) -> tuple[Any, tuple[int, ...] | None]:
 def _dense_blocks(X: Any) -> Iterator[np.ndarray]:
     for start in range(0, X.shape[0], ROWS):
         block = X[start : start + ROWS]
-        yield block.toarray() if sparse.issparse(block) else block
+        yield np.asarray(block.toarray() if sparse.issparse(block) else block, np.float64)
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

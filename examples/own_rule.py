@@ -9,7 +9,7 @@ from asynchebb import figures
 
 
 @dataclass(frozen=True)
-class Saturating:
+class Bounded:
     """Δw_ij = η(y_i x_j − tanh(y_i) w_ij): strong bursts wash out little more than weak ones."""
 
     eta: float = 0.02
@@ -27,7 +27,7 @@ class Saturating:
 def main(samples: int = 2000, picture: str = "own_rule.png") -> int:
     bars = ah.Bars(8, probability=0.1)
     X = bars.sample(np.random.default_rng(0), samples)
-    model = ah.AsyncHebbian(100, rule=Saturating(), max_iter=1, random_state=0).fit(X)
+    model = ah.AsyncHebbian(100, rule=Bounded(), max_iter=1, random_state=0).fit(X)
     fields = ah.metrics.count_fields(model.components_, bars)
     print(f"{fields.distinct} of {len(bars.factors())} bars found, error {1 - model.score(X[:500]):.3f}")
     figures.save(figures.fields(model.components_, bars.shape, model.transform(X[:500]).mean(axis=0)), picture)

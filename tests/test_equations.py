@@ -1,10 +1,12 @@
 """Equations written once, in the arithmetic that every engine understands; a user's own among them."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 
 import asynchebb as ah
 from asynchebb import equations, values
+from asynchebb.engines import cpu
 
 
 @dataclass(frozen=True)
@@ -155,7 +158,20 @@ def test_what_no_engine_could_run_is_refused_by_name(body, named, tmp_path):
     assert named in str(refused.value) and "leak_w" in str(refused.value)
 
 
-def test_an_edited_rule_is_compiled_anew_and_an_old_one_is_not(tmp_path):
+@pytest.fixture
+def own_cache(tmp_path):
+    """An environment with a cache of its own, where no rule of a test's is compiled; what all loops call, and the loop
+    of a frozen network, are taken along if they have been compiled before."""
+    shared, own = cpu.cache_folder(), tmp_path / "cache"
+    (own / "__pycache__").mkdir(parents=True)
+    frozen = cpu.loop_name(cpu._types(ah.asynchronous().frozen()), np.dtype("float32"), False)
+    for name in (Path(cpu._columns(False).__file__).stem, frozen):
+        for file in [*shared.glob(f"{name}.py"), *shared.glob(f"__pycache__/{name}.*")]:
+            shutil.copy2(file, own / file.relative_to(shared))
+    return {**os.environ, "ASYNCHEBB_CACHE": str(own)}
+
+
+def test_an_edited_rule_is_compiled_anew_and_an_old_one_is_not(tmp_path, own_cache):
     """In new processes that share a cache: the engine must never run yesterday's equation."""
     script = tmp_path / "own.py"
     source = textwrap.dedent("""
@@ -180,8 +196,7 @@ def test_an_edited_rule_is_compiled_anew_and_an_old_one_is_not(tmp_path):
 
     def kept(leak):
         script.write_text(source.replace("LEAK", leak))
-        environment = {**os.environ, "ASYNCHEBB_CACHE": str(tmp_path / "cache")}
-        done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, check=True)
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=own_cache, check=True)
         return float(done.stdout), "compiling" in done.stderr
 
     assert kept("1.0") == (0.9, True)
@@ -217,7 +232,7 @@ def test_a_method_that_returns_too_little_is_refused():
         ah.Network(rule=Halved())
 
 
-def test_what_one_program_has_compiled_another_can_use(tmp_path):
+def test_what_one_program_has_compiled_another_can_use(tmp_path, own_cache):
     """The same rule, under other module names: in a file of its own, in a script, on the command line."""
     rule = textwrap.dedent("""
         from dataclasses import dataclass
@@ -243,11 +258,8 @@ def test_what_one_program_has_compiled_another_can_use(tmp_path):
     (tmp_path / "script.py").write_text(rule + use)
     command = ["-c", "from asynchebb.cli import main; main()", "run", "--stimulus", "Crossbars(2)", "--n", "30"]
     command += ["--samples", "2", "--hold", "5", "--rule", "second.py:Shared()"]
-    environment = {**os.environ, "ASYNCHEBB_CACHE": str(tmp_path / "cache")}
     for arguments in (["imports.py"], command, ["script.py"]):
-        done = subprocess.run(
-            [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, env=environment
-        )
+        done = subprocess.run([sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, env=own_cache)
         assert done.returncode == 0, done.stderr
         assert ("× Shared ×" in done.stderr) == (arguments == ["imports.py"])
 

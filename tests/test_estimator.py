@@ -285,6 +285,16 @@ def test_sparse_and_mapped_data_are_the_same_as_in_memory(tmp_path):
     assert np.array_equal(mapped.transform(sparse.csr_matrix(X[:5])), model.transform(X[:5]))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "uint8", "int64", "bool"])
+def test_numbers_of_any_type_are_taken(dtype):
+    data = (X[:50] > 8).astype(dtype) if dtype == "bool" else X[:50].astype(dtype)
+    model = small().fit(data)
+    np.testing.assert_allclose(model.scale_, small().fit(data.astype(float)).scale_, rtol=1e-12)
+    codes = model.transform(data)
+    assert codes.dtype == np.float32 and codes.any()
+    np.testing.assert_allclose(model.transform(data.astype(float)), codes, rtol=1e-3, atol=1e-3)
+
+
 def test_an_iterator_is_told_how_to_be_shown():
     with pytest.raises(TypeError, match=r"for batch in X: model\.partial_fit"):
         small().fit(iter([X[:10]]))
@@ -322,6 +332,14 @@ def test_signed_data_are_split_and_put_together_again():
 def test_bad_parameters_are_named_with_what_is_accepted(changes, said):
     with pytest.raises(ValueError, match=said):
         small().set_params(**changes).fit(X[:10])
+
+
+def test_a_parameter_set_between_calls_is_checked_too():
+    model = small().partial_fit(X[:5])
+    with pytest.raises(ValueError, match="hold is 0"):
+        model.set_params(hold=0).partial_fit(X[:5])
+    with pytest.raises(ValueError, match="settle is -1"):
+        model.set_params(settle=-1).transform(X[:5])
 
 
 def test_data_that_never_make_a_neuron_burst_give_a_warning_that_says_what_to_change():

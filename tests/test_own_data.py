@@ -4,6 +4,7 @@ import gzip
 import importlib.util
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -241,6 +242,33 @@ def test_independent_components_span_the_principal_ones_even_if_a_corner_is_dark
         model.fit(X)
         errors.append(np.sum((model.inverse_transform(model.transform(X)) - X) ** 2))
     assert errors[0] == pytest.approx(errors[1], rel=1e-6)
+
+
+def test_the_readme_quotes_what_was_measured():
+    root = Path(__file__).parent.parent
+    readme = [line.split(" | ") for line in (root / "README.md").read_text().splitlines()]
+    quoted = [row for row in readme if row[0].startswith(("| digits: ", "| crossbars: ", "| patches: "))]
+    measured, of = {}, ""
+    for line in (root / "docs" / "comparison.md").read_text().splitlines():
+        of = line[2:].partition(":")[0] if line.startswith("# ") else of
+        cells = [cell.strip().partition(" ±")[0] for cell in line.strip("| ").split("|")]
+        measured.setdefault(of, []).append(tuple(cells[1:8]))
+    assert len(quoted) == 12
+    for row in quoted:
+        cells = tuple(cell.strip(" |") for cell in row[1:])
+        assert cells in measured[row[0][2:].partition(":")[0]], row
+
+
+def test_the_docs_say_the_samples_a_second_that_were_measured():
+    root = Path(__file__).parent.parent
+    said = re.search(
+        r"learns ([\d,]+) samples a\nsecond in batches and ([\d,]+) one by one.*encodes ([\d,]+)",
+        (root / "docs" / "own_data.md").read_text(),
+    )
+    measured = (root / "benchmarks" / "estimator.md").read_text()
+    names = ("partial_fit, batches of 100", "partial_fit, one sample a call", "transform")
+    for name, number in zip(names, said.groups(), strict=True):
+        assert f"| {name} | {number} |" in measured
 
 
 # Examples

@@ -3,6 +3,7 @@
 An engine is a module with `advance(network, state, X, hold, traces, settled=None) -> State`: it owns
 the state that it is given and may change it in place, and fills in the traces that were asked for.
 Given `settled`, an array (samples, n), it starts each stimulus from rest and puts its last rates there.
+`threads(network)` says how many such calls may run side by side.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from asynchebb.checks import InputError, at_least, stimuli, weights
 from asynchebb.engines import traces
 from asynchebb.network import Network, State, float_type
+from asynchebb.schedules import Frozen
 
 NAMES = ("cpu", "reference")
 
@@ -49,6 +51,8 @@ def advance_in_place(
 ) -> tuple[State, dict[str, np.ndarray]]:
     """`advance` for a caller who owns the state, as `prepare` gives it, and needs it no more."""
     at_least(1)("hold", hold)
+    if isinstance(network.schedule, Frozen):  # whatever its rule, which is not applied: there is one loop to compile
+        network = network.frozen()
     X = np.array(stimuli("X", X, network.m), state.W.dtype, order="C")
     kept = traces.empty(trace, len(X) * hold, network.n, state.W.dtype)
     state = module(engine).advance(network, state, X, int(hold), kept)
