@@ -25,7 +25,10 @@ from asynchebb.schedules import Asynchronous, Continuous, Discrete
 
 try:  # scikit-learn's own progress bars and monitors: it has them since version 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks
+
+    CALLBACKS = True
 except ImportError:
+    CALLBACKS = False
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         pass
@@ -124,19 +127,29 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def fit(self, X: Any, y: Any = None) -> HebbianNetwork:
         """Start anew, and show all of X `max_iter` times."""
         X = self._begin(X)
-        context = self._callbacks_begin(X)
-        passes, started = 0, time.perf_counter()
-        for _ in self._shown(X):
-            if self.n_iter_ > passes:
-                passes, took, started = self.n_iter_, time.perf_counter() - started, time.perf_counter()
-                if self.verbose:
-                    print(f"[{type(self).__name__}] {passes} of {self.max_iter}: {X.shape[0] / took:,.0f} samples/s")
-                if context is not None and self._callbacks_after_pass(context, X):
-                    break
-        if context is not None:
-            context.call_on_fit_task_end(estimator=self, X=X, reconstruction_attributes=self._as_it_is)
+        # scikit-learn's callbacks, where it has them, are told of each pass, and may stop it.
+        context = self._init_callback_context(max_subtasks=self.max_iter) if CALLBACKS else None
+        self._tell(context, "begin", X)
+        stop = False
+        while self.n_iter_ < self.max_iter and not stop:
+            started, task = time.perf_counter(), context and context.subcontext(task_name="pass")
+            self._tell(task, "begin", X)
+            for _ in self._rest_of_pass(X):
+                pass
+            if self.verbose:
+                rate = X.shape[0] / (time.perf_counter() - started)
+                print(f"[{type(self).__name__}] {self.n_iter_} of {self.max_iter}: {rate:,.0f} samples/s")
+            stop = self._tell(task, "end", X)
+        self._tell(context, "end", X)
         self._warn_if_nothing_learned(X.shape[0])
         return self
+
+    def _tell(self, context: Any, what: str, X: Any) -> bool:
+        if context is None:
+            return False
+        hook = getattr(context, f"call_on_fit_task_{what}")
+        # The state is the one attribute that goes on to change in place.
+        return hook(estimator=self, X=X, reconstruction_attributes=lambda: {"state_": self.state_.copy()}) is True
 
     def iter_fit(self, X: Any, y: Any = None) -> Iterator[int]:
         """`fit` a block of samples at a time; gives how many have been shown so far.
@@ -145,7 +158,8 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         same bits.
         """
         X = self._checked(X, reset=False) if hasattr(self, "state_") else self._begin(X)
-        yield from self._shown(X)
+        while self.n_samples_seen_ < self.max_iter * X.shape[0]:
+            yield from self._rest_of_pass(X)
         self._warn_if_nothing_learned(X.shape[0])
 
     def partial_fit(self, X: Any, y: Any = None) -> HebbianNetwork:
@@ -169,6 +183,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
 
     def _begin(self, X: Any) -> Any:
         self._validate_params()
+        self._network(1, 1)  # a bad rule is refused before anything of an older fit is gone
         X = self._checked(X, reset=True)
         self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         network = self._network(self.n_components, X.shape[1])
@@ -192,16 +207,15 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             squares = sum(float(np.sum(np.square(block / float(largest)))) for block in _dense_blocks(X))
             self.scale_ = float(largest) * (squares / X.shape[0]) ** 0.5 / NORM
 
-    def _shown(self, X: Any) -> Iterator[int]:
-        """Show what is left of `max_iter` times X, each time in another order."""
+    def _rest_of_pass(self, X: Any) -> Iterator[int]:
+        """Show X once, in an order of this pass; or what is left of it, if that was begun."""
         samples = X.shape[0]
-        while self.n_samples_seen_ < self.max_iter * samples:
-            number, start = divmod(self.n_samples_seen_, samples)
-            order = np.random.default_rng([self._seed, number]).permutation(samples)
-            for first in range(start, samples, BLOCK):
-                self._show(X[order[first : first + BLOCK]])
-                self.n_iter_ = self.n_samples_seen_ // samples
-                yield self.n_samples_seen_
+        number, start = divmod(self.n_samples_seen_, samples)
+        order = np.random.default_rng([self._seed, number]).permutation(samples)
+        for first in range(start, samples, BLOCK):
+            self._show(X[order[first : first + BLOCK]])
+            self.n_iter_ = self.n_samples_seen_ // samples
+            yield self.n_samples_seen_
 
     def _show(self, X: Any) -> None:
         at_least(1)("hold", self.hold)  # parameters may have been set since they were checked
@@ -242,24 +256,6 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
 
     def _how_to_burst(self) -> str:
         return f"Lower the schedule's threshold, or show each sample longer (hold, now {self.hold})"
-
-    # scikit-learn's callbacks, where it has them
-
-    def _callbacks_begin(self, X: Any) -> Any:
-        if not hasattr(self, "_init_callback_context"):
-            return None
-        context = self._init_callback_context(max_subtasks=self.max_iter)
-        return context.call_on_fit_task_begin(estimator=self, X=X, reconstruction_attributes=self._as_it_is)
-
-    def _callbacks_after_pass(self, context: Any, X: Any) -> bool:
-        """Tell the callbacks that all data were shown once more; whether one of them wants to stop."""
-        task = context.subcontext(task_name="pass")
-        about: dict[str, Any] = {"estimator": self, "X": X, "reconstruction_attributes": self._as_it_is}
-        task.call_on_fit_task_begin(**about)
-        return task.call_on_fit_task_end(**about)
-
-    def _as_it_is(self) -> dict[str, Any]:
-        return {"state_": self.state_.copy()}  # the one attribute that goes on to change in place
 
     # What was learned
 
@@ -305,10 +301,12 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         """1 − the reconstruction error: cos(x, Wᵀy), averaged over the samples; 0 where x or y is zero."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
-        again = self._settled(X) @ self.state_.W
-        blocks = (slice(start, start + ROWS) for start in range(0, len(again), ROWS))
-        cosines = [metrics.weight_similarity(self._scaled(X[rows]), again[rows]) for rows in blocks]
-        return float(np.concatenate(cosines).mean())
+        total = 0.0
+        for start in range(0, X.shape[0], ROWS):
+            block = X[start : start + ROWS]
+            again = self._settled(block) @ self.state_.W
+            total += metrics.weight_similarity(self._scaled(block), again).sum()
+        return float(total / X.shape[0])
 
     @property
     def components_(self) -> np.ndarray:

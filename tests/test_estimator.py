@@ -174,6 +174,20 @@ def test_scikit_learns_callbacks_are_told_of_each_pass_and_may_stop():
     assert small(max_iter=3).set_callbacks(Watching(stop_after=2)).fit(X[:40]).n_iter_ == 2
 
 
+def test_scikit_learns_progress_bar_shows_the_passes(capfd):
+    callback = pytest.importorskip("sklearn.callback")
+    small(max_iter=2).set_callbacks(callback.ProgressBar()).fit(X[:20])
+    assert "AsyncHebbian" in capfd.readouterr().out
+
+
+def test_a_fit_that_is_refused_leaves_the_older_one_as_it_was():
+    model = small().fit(X[:20])
+    codes = model.transform(X[:3])
+    with pytest.raises(ValueError, match="rule is 3"):
+        model.set_params(rule=3).fit(X[:20, :10])
+    assert np.array_equal(model.set_params(rule=None).transform(X[:3]), codes)
+
+
 # Codes
 
 
