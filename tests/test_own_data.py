@@ -3,31 +3,25 @@
 import gzip
 import importlib.util
 import json
-import os
 import re
 import struct
-import subprocess
-import sys
+from concurrent.futures import Future
 from pathlib import Path
 
+import loky
 import numpy as np
 import pytest
 import xarray
 from PIL import Image
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
+from test_cli import call, refused
 
 import asynchebb as ah
 from asynchebb import comparison, data, engines, learning, model_file
 from asynchebb.engines import reference
 
 DIGITS = load_digits()
-COMMAND = Path(sys.executable).with_name("asynchebb")
-
-
-def call(*arguments, folder):
-    environment = {**os.environ, "COLUMNS": "120"}
-    return subprocess.run([COMMAND, *map(str, arguments)], cwd=folder, capture_output=True, text=True, env=environment)
 
 
 def small(n=12, **changes):
@@ -197,15 +191,31 @@ def test_the_commands_learn_and_encode(tmp_path):
     ],
 )
 def test_what_a_command_cannot_use_is_said_in_a_sentence(arguments, said, tmp_path):
-    done = call(*arguments, folder=tmp_path)
-    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr, done.stderr
-    assert done.stderr.startswith("asynchebb: ") and done.stderr.count("\n") == 1
+    assert said in refused(*arguments, folder=tmp_path)
 
 
 # Comparing
 
 
-def test_compare_measures_what_it_says_and_keeps_it(tmp_path):
+class Here:
+    """Does what is submitted at once, in this process: a process for each measurement takes long to start."""
+
+    def __init__(self, workers):
+        self.submitted = Future()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def submit(self, function, *arguments):
+        self.submitted.set_result(function(*arguments))
+        return self.submitted
+
+
+def test_compare_measures_what_it_says_and_keeps_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(loky, "ProcessPoolExecutor", Here)
     shown = data.Data("some", DIGITS.images[:400], DIGITS.target[:400])
     methods = ("asynchronous", "IncrementalPCA", "raw data")
     outcome = comparison.compare(shown, 8, tmp_path, seeds=2, passes=1, methods=methods)

@@ -153,7 +153,8 @@ def advance(dynamics, rule, schedule, floor, additive, smallest, state, X, hold,
         fold_W(W, x, scale, shift, smallest)
         fold_M(P, s, grown, room.indices[ROWS], room.numbers[INHIBITION], smallest)
         if len(settled):
-            settled[number] = every.numbers[1, :n]
+            for i in range(n):  # a whole row at once would take Numba a second to compile
+                settled[number, i] = every.numbers[1, i]
     leave(every, state)
     return run_awake, undone
 
