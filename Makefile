@@ -63,7 +63,7 @@ compare: setup
 	$(BIN)/python benchmarks/estimator.py
 	mkdir -p docs/images
 	for data in $(COMPARED); do cp comparison/$$data/comparison.png docs/images/comparison-$$data.png; done
-	{ echo "Made by \`make compare\`; what each measure is stands in asynchebb/comparison.py."; \
+	{ echo "Made by \`make compare\`."; \
 	  for data in $(COMPARED); do echo; cat comparison/$$data/comparison.md; \
 	  echo; echo "![$$data](images/comparison-$$data.png)"; done; } > docs/comparison.md
 

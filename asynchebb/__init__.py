@@ -18,14 +18,24 @@ from asynchebb.sweeps import Stopped, open_sweep, sweep
 from asynchebb.weights import Exponential, Gaussian
 
 if TYPE_CHECKING:
-    from asynchebb.estimator import AsyncHebbian, ContinuousHebbian, DiscreteHebbian, HebbianNetwork, OnOff
+    from asynchebb.estimator import (
+        AsyncHebbian,
+        ContinuousHebbian,
+        DiscreteHebbian,
+        HebbianNetwork,
+        OnOff,
+        SilentNetwork,
+    )
     from asynchebb.model_file import load_model, save_model
 
 __version__ = version("asynchebb")
 
 # These bring scikit-learn with them, which takes a second to load: they are imported when first asked for.
 _LATER = {
-    **dict.fromkeys(("AsyncHebbian", "ContinuousHebbian", "DiscreteHebbian", "HebbianNetwork", "OnOff"), "estimator"),
+    **dict.fromkeys(
+        ("AsyncHebbian", "ContinuousHebbian", "DiscreteHebbian", "HebbianNetwork", "OnOff", "SilentNetwork"),
+        "estimator",
+    ),
     **dict.fromkeys(("load_model", "save_model"), "model_file"),
 }
 

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,23 +32,49 @@ BATCH = 100  # samples a call of partial_fit
 PHASES = 5  # at the most, into which the classes are divided
 NEIGHBOURS = 5
 
-# What is measured, and whether less or more of it is better (or neither).
+
+class Measure(NamedTuple):
+    says: str
+    better: str  # "less" or "more", if one can say
+    means: str
+
+
 MEASURES = {
-    "error": ("reconstruction error, 1 − cos(x, x̂)", "less"),
-    "residual": ("squared error of x̂, share of the data's", "less"),
-    "readout": ("1 − cos(x, x̂), best linear readout of the code", "less"),
-    "hoyer": ("Hoyer sparseness of a code", ""),
-    "active": ("share of units in a code that are not 0", ""),
-    "linear_probe": ("accuracy, logistic regression on the codes", "more"),
-    "neighbours": (f"accuracy, {NEIGHBOURS} nearest neighbours", "more"),
-    "recovery": ("factor recovery, mean cosine", "more"),
-    "factors_found": ("factors found (cosine above 0.85)", "more"),
-    "forgetting": ("forgetting: rise of earlier phases' error", "less"),
-    "error_after_phases": ("error on all phases at the end", "less"),
-    "fit_seconds": ("seconds to fit", "less"),
-    "learned_a_second": ("samples a second, partial_fit", "more"),
-    "encoded_a_second": ("samples a second, transform", "more"),
-    "megabytes": ("memory that fit and transform take (MB)", "less"),
+    "error": Measure(
+        "reconstruction error",
+        "less",
+        "1 − cos(x, x̂), mean over the tested samples; x̂ is what inverse_transform makes of the code: a network's, Wᵀy",
+    ),
+    "residual": Measure("residual", "less", "Σ|x − x̂|² / Σ|x|² over the tested samples"),
+    "readout": Measure(
+        "error of the best linear readout",
+        "less",
+        "1 − cos(x, x̂) with the x̂ of a linear regression from codes to data, fitted on the samples that were learned, "
+        "for those tested; how much of the data is in the code, however it is read",
+    ),
+    "hoyer": Measure("Hoyer sparseness", "", "of a code's absolute values: 0 all alike, 1 one alone (Hoyer 2004)"),
+    "active": Measure("active share", "", "share of the units of a code that are not 0"),
+    "linear_probe": Measure("accuracy, linear", "more", "of a logistic regression on the (standardised) codes"),
+    "neighbours": Measure("accuracy, neighbours", "more", f"of the {NEIGHBOURS} nearest neighbours among the codes"),
+    "recovery": Measure(
+        "factor recovery", "more", "mean cosine of each factor with a component of its own (Hungarian assignment)"
+    ),
+    "factors_found": Measure(
+        "factors found", "more", "that are the nearest one of some component, with cosine above 0.85"
+    ),
+    "forgetting": Measure(
+        "forgetting",
+        "less",
+        f"the classes come in up to {PHASES} groups, one after the other; how far the error on the earlier groups has "
+        "risen from its lowest by the end",
+    ),
+    "error_after_phases": Measure(
+        "error after the groups", "less", "reconstruction error on all groups at the end of that"
+    ),
+    "fit_seconds": Measure("seconds to fit", "less", "wall time of fit, compiled before"),
+    "learned_a_second": Measure("learned a second", "more", f"samples a second of partial_fit, {BATCH} (or n) a call"),
+    "encoded_a_second": Measure("encoded a second", "more", "samples a second of transform"),
+    "megabytes": Measure("memory (MB)", "less", "that fit and transform take beyond what the process has before"),
 }
 LOGARITHMIC = ("fit_seconds", "learned_a_second", "encoded_a_second")
 
@@ -78,7 +104,7 @@ def compare(
         raise InputError(f"data has {len(X)} samples; to learn from some and be tested on others takes at least 20")
     kept = out / "measured"
     files.make_writable("out", out, out, kept)
-    labels = None if data.labels is None else np.unique(data.labels, return_inverse=True)[1]
+    labels, no_classes = _classes(data.labels)
     identity = _identity(X, labels, n, passes)
     todo = [(method, seed) for method in methods for seed in range(seeds)]
     measured: dict[str, list[dict[str, Any]]] = {method: [] for method in methods}
@@ -95,7 +121,7 @@ def compare(
                 temporary.write_text(json.dumps(found), encoding="utf-8")
         measured[method].append(json.loads(file.read_text(encoding="utf-8")))
     on_progress("drawing", len(todo), len(todo))
-    outcome = _outcome(data, X, shape, n, seeds, passes, measured)
+    outcome = _outcome(data, X, shape, n, seeds, passes, measured, no_classes)
     fields = {
         method: np.load(kept / f"{method}-0-{identity}.npy")
         for method in methods
@@ -116,6 +142,19 @@ def prepared(data: Data) -> tuple[np.ndarray, tuple[int, ...]]:
     if X.min() < 0:
         X, shape = OnOff().fit_transform(X), (2, *shape)
     return X * (NORM / np.sqrt(np.mean(np.sum(np.square(X / X.max()), axis=1))) / X.max()), shape
+
+
+def _classes(labels: np.ndarray | None) -> tuple[np.ndarray | None, str]:
+    """Labels as numbers of classes; or why there are none."""
+    if labels is None:
+        return None, ""
+    names, numbers, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    if len(names) < 2 or counts.min() < 4:
+        return None, (
+            f"The labels are left out: they have {len(names)} values, the rarest of which {counts.min()} times; for "
+            "classes it takes at least two, of four samples or more each."
+        )
+    return numbers, ""
 
 
 def _identity(X: np.ndarray, labels: np.ndarray | None, n: int, passes: int) -> str:
@@ -306,7 +345,14 @@ def _forgetting(
 
 
 def _outcome(
-    data: Data, X: np.ndarray, shape: tuple[int, ...], n: int, seeds: int, passes: int, measured: dict[str, list]
+    data: Data,
+    X: np.ndarray,
+    shape: tuple[int, ...],
+    n: int,
+    seeds: int,
+    passes: int,
+    measured: dict[str, list],
+    no_classes: str,
 ) -> dict[str, Any]:
     """Mean and standard deviation over the seeds, with all that they are of."""
     methods = {}
@@ -322,7 +368,11 @@ def _outcome(
         "components": n,
         "passes": passes,
         "seeds": seeds,
-        "measures": {name: says for name, (says, _) in MEASURES.items()},
+        "measures": {name: measure._asdict() for name, measure in MEASURES.items()},
+        "left_out": [
+            *([no_classes] if no_classes else []),
+            *(f"{method} is left out: {why}." for method, runs in measured.items() if (why := runs[0].get("left_out"))),
+        ],
         "methods": methods,
         "machine": pages.machine(),
         "versions": pages.versions(),
@@ -354,21 +404,29 @@ def cell(found: dict[str, Any], name: str) -> str:
 
 
 def markdown(outcome: dict[str, Any]) -> str:
-    """The table, a row for each measure."""
-    about, methods = outcome["data"], outcome["methods"]
+    """The table, a row for each measure, and what they are."""
+    about, methods, seeds = outcome["data"], outcome["methods"], outcome["seeds"]
+    shown = shown_measures(outcome)
     lines = [
         f"# {about['name']}: {outcome['components']} components",
         "",
-        f"{about['samples']:,} samples of {about['features']} numbers, a quarter of them for tests; mean ± sd over "
-        f"{outcome['seeds']} seeds; the networks are shown all data {outcome['passes']} times; the other methods have "
-        "scikit-learn's defaults. – : does not apply.",
+        f"{about['samples']:,} samples of {about['features']} numbers, a quarter of them for tests; "
+        + (f"mean ± sd over {seeds} seeds" if seeds > 1 else "one seed")
+        + f". `fit` shows the networks all data {outcome['passes']} times; the other methods have scikit-learn's "
+        "defaults. All get the same numbers, scaled alike. – : does not apply.",
         "",
-        "| measure | " + " | ".join(methods) + " |",
-        "| --- " + "| ---: " * len(methods) + "|",
+        "| measure | better | " + " | ".join(methods) + " |",
+        "| --- | --- " + "| ---: " * len(methods) + "|",
+        *(
+            f"| {MEASURES[name].says} | {MEASURES[name].better} | "
+            + " | ".join(cell(found, name) for found in methods.values())
+            + " |"
+            for name in shown
+        ),
+        "",
+        *(f"- *{MEASURES[name].says}*: {MEASURES[name].means}." for name in shown),
+        "",
+        *outcome["left_out"],
+        f"Machine: {', '.join(f'{name} {value}' for name, value in outcome['machine'].items())}.",
     ]
-    for name in shown_measures(outcome):
-        lines.append(f"| {MEASURES[name][0]} | " + " | ".join(cell(found, name) for found in methods.values()) + " |")
-    left_out = {method: found["seeds"][0].get("left_out") for method, found in methods.items()}
-    lines += ["", *(f"{method} is left out: {why}." for method, why in left_out.items() if why)]
-    lines += [f"Machine: {', '.join(f'{name} {value}' for name, value in outcome['machine'].items())}."]
     return "\n".join(lines)

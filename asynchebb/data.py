@@ -18,6 +18,7 @@ USUAL_SAMPLES = 2_000
 NAMED = {"patches": "Patches(12)", "crossbars": "Crossbars(8)"}  # and "digits", which has labels
 DATA = ("X", "x", "data", "images", "image")  # arrays of a file that are taken for the data, or for the labels
 LABELS = ("y", "labels", "label", "target", "targets", "classes", "class")
+SEVERAL = {".npz", ".nc", ".h5", ".hdf5"}  # files of several arrays
 PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif", ".pgm", ".ppm", ".webp"}
 ACCEPTED = (
     "digits, patches, crossbars, a stimulus like Bars(8), an array in a file (.npy, .npz, .nc, idx as MNIST's), "
@@ -71,6 +72,8 @@ def load(text: str, array: str | None = None, labels: str | None = None, seed: i
         raise InputError(f"data is {text!r}; there is no such file, and it must be {ACCEPTED}")
     if labels is not None and Path(labels).is_file():
         found = found._replace(labels=np.asarray(_file(Path(labels), None, None).X))
+    elif labels is not None and path.suffix not in SEVERAL:
+        raise InputError(f"labels is {labels!r}; there is no such file, and {text!r} holds no other arrays")
     return _checked(found, text)
 
 
@@ -159,7 +162,10 @@ def _folder(path: Path) -> Data:
 
     names = sorted(file for file in path.rglob("*") if file.suffix.lower() in PICTURES)
     if not names:
-        raise InputError(f"data is the folder {str(path)!r}, which holds no images ({', '.join(sorted(PICTURES))})")
+        hint = next((f"; name a file: {file}" for file in sorted(path.glob("*images*idx3*"))), "")
+        raise InputError(
+            f"data is the folder {str(path)!r}, which holds no images ({', '.join(sorted(PICTURES))}){hint}"
+        )
     images: list[np.ndarray] = []
     for name in names:
         try:

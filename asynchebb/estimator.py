@@ -43,11 +43,12 @@ NORM = 27**0.5
 
 BLOCK = 64  # samples shown in one call of an engine, which cannot be interrupted
 PATIENCE = 500  # Euler steps in which a stream may be silent at first
+ASKED = 8  # samples that are tried when all neurons are silent
 ROWS = 4096  # samples brought to the network's precision at once
 
 
-class NothingLearned(UserWarning):
-    """The data have not made a single neuron learn."""
+class SilentNetwork(UserWarning):
+    """The data are too weak to make a neuron learn, or so strong that no neuron answers any more."""
 
 
 @dataclass(eq=False, repr=False)
@@ -56,27 +57,30 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default=100
         Neurons.
-    rule, dynamics, weights :
+    rule, dynamics, weights : default=None
         Values like `ah.Oja(eta=0.01)`, `ah.Projected()`, `ah.Gaussian()`, or of your own; None: the model's.
-    hold : int
+    hold : int, default=500
         Euler steps for which each sample is shown while the network learns.
-    settle : int
+    settle : int, default=500
         Euler steps in which `transform` lets each sample settle, from rest.
-    max_iter : int
+    max_iter : int, default=10
         How often `fit` shows all data, each time in another order.
-    scale : "norm", a number, or None
+    scale : "norm", a number, or None, default="norm"
         What data are divided by (`scale_`). "norm": the number that brings their root mean square norm to √27, that
         of the paper's stimuli; `fit` finds it from all data, `partial_fit` from the first that are not all zero.
         None: data are taken as they are.
-    learning : bool
+    learning : bool, default=True
         False: the weights stay as they are while the activity goes on.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         Of the initial weights, and of the order in which `fit` shows the data.
-    verbose : bool
+    verbose : bool, default=False
         Print a line for each time that all data were shown.
-    engine : "cpu" or "reference"
+    engine : "cpu" or "reference", default="cpu"
+
+    `n_components`, `weights`, `scale` and `random_state` act when the network begins; the others may be set between
+    calls of `partial_fit`.
 
     Attributes
     ----------
@@ -119,7 +123,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
 
     def schedule(self) -> Any:
         """When may a neuron's weights change?"""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} needs a method schedule(self), which gives its schedule")
 
     # Learning
 
@@ -141,7 +145,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
                 print(f"[{type(self).__name__}] {self.n_iter_} of {self.max_iter}: {rate:,.0f} samples/s")
             stop = self._tell(task, "end", X)
         self._tell(context, "end", X)
-        self._warn_if_nothing_learned(X.shape[0])
+        self._warn_if_silent(X, whole=True, stacklevel=4 if CALLBACKS else 3)
         return self
 
     def _tell(self, context: Any, what: str, X: Any) -> bool:
@@ -151,16 +155,16 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         # The state is the one attribute that goes on to change in place.
         return hook(estimator=self, X=X, reconstruction_attributes=lambda: {"state_": self.state_.copy()}) is True
 
-    def iter_fit(self, X: Any, y: Any = None) -> Iterator[int]:
+    def iter_fit(self, X: Any, y: Any = None, *, resume: bool = False) -> Iterator[int]:
         """`fit` a block of samples at a time; gives how many have been shown so far.
 
-        If it is broken off, and the network kept or not, `iter_fit` with the same X goes on from there and ends in the
-        same bits.
+        With `resume` a network whose `iter_fit` was broken off, and which may have been kept meanwhile, goes on with
+        the same X and ends in the same bits.
         """
-        X = self._checked(X, reset=False) if hasattr(self, "state_") else self._begin(X)
+        X = self._checked(X, reset=False) if resume else self._begin(X)
         while self.n_samples_seen_ < self.max_iter * X.shape[0]:
             yield from self._rest_of_pass(X)
-        self._warn_if_nothing_learned(X.shape[0])
+        self._warn_if_silent(X, whole=True)
 
     def partial_fit(self, X: Any, y: Any = None) -> HebbianNetwork:
         """Show X once, in its order, from one sample on; activity carries over from what was shown before."""
@@ -168,12 +172,17 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             X = self._begin(X)
         else:
             X = self._checked(X, reset=False)
+            if self.n_components != len(self.state_.W):
+                raise ValueError(
+                    f"n_components is {self.n_components}, but this network began with {len(self.state_.W)}; it must "
+                    "stay so between calls of partial_fit (fit starts anew)"
+                )
             if not self._has_scale:
                 self._find_scale(X)
         for start in range(0, X.shape[0], BLOCK):
             self._show(X[start : start + BLOCK])
         self.n_iter_ += 1
-        self._warn_if_nothing_learned()
+        self._warn_if_silent(X, whole=False)
         return self
 
     def begin(self, X: Any, y: Any = None) -> HebbianNetwork:
@@ -236,23 +245,45 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def _check_finite(self, values: np.ndarray) -> None:
         if not np.isfinite(values.sum()):
             raise FloatingPointError(
-                f"the network has diverged: its rates are no longer finite after {self.n_samples_seen_:,} samples; "
-                "lower dynamics.dt (now "
-                f"{getattr(self._network(1, 1).dynamics, 'dt', 'of your own')}), the rule's eta, or raise scale "
-                f"(now {self.scale!r})"
+                f"the network has diverged: its rates are no longer finite after {self.n_samples_seen_:,} samples. "
+                f"{self._how_to_calm()} and start anew"
             )
 
-    def _warn_if_nothing_learned(self, samples: int | None = None) -> None:
-        """If no neuron has learned from the last so many samples, or ever."""
-        silent = NEVER_UPDATED + PATIENCE if samples is None else samples * self.hold
-        if not self.learning or (self._has_scale and self.state_.c.min() < silent):
+    def _warn_if_silent(self, X: Any, whole: bool, stacklevel: int = 3) -> None:
+        """If the data teach nothing (any more), or nobody answers to them; `whole` if X is all data, shown by `fit`."""
+        silence = int(self.state_.c.min())  # Euler steps since a neuron has learned
+        lately = max(1, X.shape[0] // 2)
+        if not self.learning:
             return
         if not self._has_scale:
-            said = "X was all zeros so far, and no neuron was active"
+            said = "nothing was learned: X was all zeros so far, and no neuron was active"
+        elif silence >= NEVER_UPDATED + (0 if whole else PATIENCE):
+            said = f"nothing was learned: no neuron has burst so far; the data are too weak. {self._how_to_burst()}"
+        elif not self.state_.y.any() and self._is_dead(X):
+            largest = max(self.state_.W.max(), self.state_.M.max())
+            said = (
+                f"no neuron answers to the data any more: strong samples have driven weights up to {largest:.3g}, for "
+                f"which the Euler step is too long. {self._how_to_calm()} and start anew"
+            )
+        elif whole and silence >= lately * self.hold:
+            burst = np.count_nonzero(self.state_.c < NEVER_UPDATED)
+            said = (
+                f"learning has stopped: no neuron has burst in the last {lately:,} samples, and {burst} of "
+                f"{len(self.state_.c)} ever have; the data are too weak. {self._how_to_burst()}"
+            )
         else:
-            when = "so far" if samples is None else f"in the last {samples:,} samples"
-            said = f"no neuron has burst {when}: the data are too weak for the threshold. {self._how_to_burst()}"
-        warnings.warn(f"nothing was learned: {said}", NothingLearned, stacklevel=3)
+            return
+        warnings.warn(said, SilentNetwork, stacklevel=stacklevel)
+
+    def _is_dead(self, X: Any) -> bool:
+        """Does no neuron answer to any of the first samples that are not zero?"""
+        rows = next(iter(_dense_blocks(X[:ROWS])))
+        rows = rows[rows.any(axis=1)][:ASKED]
+        return bool(len(rows)) and not self._settled(rows).any()
+
+    def _how_to_calm(self) -> str:
+        dt = getattr(self._network(1, 1).dynamics, "dt", "your own")
+        return f"Raise scale (now {self.scale!r}: {self.scale_:.4g}), lower dynamics.dt (now {dt}) or the rule's eta,"
 
     def _how_to_burst(self) -> str:
         return f"Lower the schedule's threshold, or show each sample longer (hold, now {self.hold})"
@@ -277,6 +308,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
                 block = self._scaled(X[start : start + ROWS])
                 Y[start : start + ROWS] = engines.settle(network, self.state_, block, self.settle, self.engine)
         self._check_finite(Y)
+        Y += 0  # a silent neuron's rate may be −0
         return Y
 
     def inverse_transform(self, X: Any) -> np.ndarray:
@@ -332,6 +364,9 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     # Data
 
     def _checked(self, X: Any, reset: bool) -> Any:
+        one_image = getattr(self, "image_shape_", None) == getattr(X, "shape", ())
+        if not reset and one_image:
+            raise ValueError(f"X has shape {X.shape}, which is one image; give it as a batch of one: X[None]")
         X, shape = _flat(X, type(self).__name__)
         try:
             X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_non_negative=True)
@@ -364,7 +399,15 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
 
 @dataclass(eq=False, repr=False)
 class AsyncHebbian(HebbianNetwork):
-    """The asynchronous network: each neuron learns when it bursts (y_i > r_b), then rests for r_r steps."""
+    """The asynchronous network: each neuron learns when it bursts (y_i > r_b), then rests for r_r steps.
+
+    Further parameters
+    ------------------
+    r_b : number, default=1.0
+        The rate above which a neuron bursts. Rates are those of data divided by `scale_`.
+    r_r : number, default=100
+        Euler steps that a neuron rests after it has learned.
+    """
 
     r_b: Any = 1.0
     r_r: Any = 100
@@ -460,7 +503,11 @@ def _flat(X: Any, name: str) -> tuple[Any, tuple[int, ...] | None]:
             "for batch in X: model.partial_fit(batch)"
         )
     if isinstance(X, list | tuple) and len(X) and getattr(X[0], "ndim", 0) == 2:
+        if sizes := {image.shape for image in X} - {X[0].shape}:
+            raise ValueError(f"X is a list of images of shapes {X[0].shape} and {sizes.pop()}; all must be the same")
         X = np.stack(X)
+    if getattr(X, "ndim", 0) > 3:
+        raise ValueError(f"X has shape {X.shape}; it must be (samples, features) or (samples, height, width)")
     if getattr(X, "ndim", 0) == 3 and not sparse.issparse(X):
         return X.reshape(len(X), -1), tuple(X.shape[1:])
     return X, None

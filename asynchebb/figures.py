@@ -246,19 +246,31 @@ def _labels(dataset: xarray.Dataset) -> list[str]:
 
 @styled
 def fields(W: np.ndarray, shape: tuple[int, ...], activity: np.ndarray, most: int = 144) -> Figure:
-    """The most active neurons' fields, the most active first."""
+    """The most active neurons' fields, the most active first; as rows of one table if they are no pictures."""
     figure = Figure(figsize=(5, 5), layout="constrained")
-    mosaic(figure.subplots(), W, shape, activity, most)
+    axes = figure.subplots()
+    if shape[-2] > 1:
+        mosaic(axes, W, shape, activity, most)
+        return figure
+    rows = _scaled(W[np.argsort(-activity, kind="stable")[:most]], shape)[:, 0]
+    signed = bool(rows.min() < 0)
+    colours = axes.imshow(rows, cmap=_colours(signed), vmin=-1 if signed else 0, vmax=1, aspect="auto")
+    figure.colorbar(colours, label="weight, of the neuron's largest", shrink=0.6)
+    axes.set(xlabel="feature", ylabel="neuron, most active first")
     return figure
 
 
 @styled
-def learning(error: np.ndarray, activity: np.ndarray) -> Figure:
-    """The error while the data were shown, and the activity of all neurons by rank."""
+def learning(error: np.ndarray, of_the_mean: float, activity: np.ndarray) -> Figure:
+    """The error while the data were shown, beside that of the mean sample, and the activity of all neurons by rank."""
     figure = Figure(figsize=(7.2, 2.4), layout="constrained")
     curve, ranks = figure.subplots(1, 2)
-    curve.plot(*error.T, ".-")
-    curve.set(xlabel="samples shown", ylabel="reconstruction error", ylim=(0, None))
+    curve.plot(*error.T, ".-", label="network")
+    curve.axhline(of_the_mean, linestyle=":", color="k", label="the mean sample alone")
+    curve.set(
+        xlabel="samples shown", ylabel="reconstruction error", ylim=(0, 1.1 * max(error[:, 1].max(), of_the_mean))
+    )
+    curve.legend(frameon=False)
     level = np.sort(activity)[::-1]
     ranks.fill_between(np.arange(len(level)), level, alpha=0.5, step="mid")
     ranks.set(xlabel="neuron, by rank", ylabel="mean rate", ylim=(0, None))
@@ -267,7 +279,15 @@ def learning(error: np.ndarray, activity: np.ndarray) -> Figure:
 
 @styled
 def reconstructions(X: np.ndarray, again: np.ndarray, shape: tuple[int, ...]) -> Figure:
-    """Samples above what the network makes of them, each from 0 to its own largest."""
+    """Samples above what the network makes of them, each of its own largest; as curves if they are no pictures."""
+    if shape[-2] == 1:
+        figure = Figure(figsize=(7.2, 3.6), layout="constrained")
+        panels = figure.subplots(3, 4).ravel()[: len(X)]
+        for panel, x, y in zip(panels, _signed_rows(X, shape), _signed_rows(again, shape), strict=True):
+            panel.plot(x, color="k", linewidth=0.8)
+            panel.plot(y, color="tab:blue", linewidth=0.8)
+            panel.tick_params(labelsize=5)
+        return figure
     pictures = np.concatenate([_scaled(X, shape), _scaled(again, shape)])
     height = 7.2 * 2 * pictures.shape[1] / (len(X) * pictures.shape[2]) + 0.1
     figure = Figure(figsize=(7.2, height), layout="constrained")
@@ -278,11 +298,17 @@ def reconstructions(X: np.ndarray, again: np.ndarray, shape: tuple[int, ...]) ->
     return figure
 
 
+def _signed_rows(X: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Samples as rows of numbers, ON minus OFF."""
+    rows = X.reshape(len(X), *shape)
+    return (rows[:, 0] - rows[:, 1] if len(shape) == 3 else rows)[:, 0]
+
+
 @styled
 def comparison(
     means: dict[str, dict[str, float]],
     sds: dict[str, dict[str, float | None]],
-    measures: dict[str, tuple[str, str]],
+    measures: dict[str, Any],
     logarithmic: Sequence[str],
     components: dict[str, np.ndarray],
     shape: tuple[int, ...],
@@ -300,21 +326,28 @@ def comparison(
         panel.set_title(method, color=COLOURS.get(method, "k"), fontsize=6)
     axes = below.subplots(rows, columns, sharey=True, squeeze=False).ravel()
     for panel, name in zip(axes, shown, strict=False):
+        on_a_line = name in logarithmic  # a bar has no length where there is no zero
         for place, method in enumerate(methods):
             if name in means[method]:
-                colour = COLOURS.get(method, "tab:gray")
-                panel.barh(
-                    place, means[method][name], xerr=sds[method][name], color=colour, error_kw={"linewidth": 0.8}
-                )
-        says, better = measures[name]
-        panel.set_title(says + (f"\n({better} is better)" if better else "\n"), fontsize=6.5)
+                mean, colour = means[method][name], COLOURS.get(method, "tab:gray")
+                if not on_a_line:
+                    panel.barh(place, mean, color=colour)
+                panel.errorbar(
+                    mean, place, xerr=sds[method][name], fmt="o" if on_a_line else "none", color=colour, ecolor="k",
+                    elinewidth=0.8, markersize=4,
+                )  # fmt: skip
+        says, better = measures[name].says, measures[name].better
+        notes = [f"{better} is better"] * bool(better) + ["logarithmic"] * on_a_line
+        panel.set_title(f"{says}\n" + (f"({', '.join(notes)})" if notes else ""), fontsize=6.5)
         panel.set_yticks(range(len(methods)), methods, fontsize=6.5)
         panel.set_ylim(len(methods) - 0.4, -0.6)
         panel.tick_params(axis="x", labelsize=6)
-        if name in logarithmic:
+        if on_a_line:
             panel.set_xscale("log")
+            panel.grid(axis="x", linewidth=0.3)
+            panel.xaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5), numticks=5))
+            panel.xaxis.set_major_formatter(lambda value, _: f"{value:,g}" if value < 1e4 else f"{value / 1e3:,g}k")
             panel.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
-            panel.xaxis.set_major_locator(matplotlib.ticker.LogLocator(numticks=4))
     for panel in axes[len(shown) :]:
         panel.set_axis_off()
     return figure

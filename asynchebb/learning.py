@@ -30,12 +30,13 @@ KEPT_EACH = 10.0  # seconds
 MEASURES = {
     "samples": "samples shown",
     "error": "reconstruction error, 1 − cos(x, Wᵀy)",
-    "residual": "squared error of the reconstruction, share of the data's",
+    "error_of_mean": "the same if each sample were taken for the mean of all",
+    "residual": "squared error of the reconstruction, Σ|x − x̂|² / Σ|x|²",
     "active": "active neurons a sample",
     "hoyer": "Hoyer sparseness of a sample's code",
     "gini": "Gini of the neurons' mean activity",
     "silent_neurons": "silent neurons",
-    "duplicate_fields": "duplicate fields",
+    "duplicate_fields": "duplicate fields (cosine above 0.95 with another)",
     "factors_found": "factors found",
     "factors": "factors there are",
 }
@@ -49,7 +50,6 @@ def learn(
     on_progress: Callable[[int, int], object] = lambda shown, of: None,
 ) -> dict[str, Any]:
     """Let the network learn the data, unless it has; what was measured at the end."""
-    files.make_writable("out", out, out)
     split = OnOff() if data.X.min() < 0 else None
     X = data.X if split is None else split.fit_transform(data.X)
     model, notes = _learned(network, split, X, data, out, on_progress)
@@ -89,9 +89,10 @@ def _learned(
     total, test = network.max_iter * len(X), X[_spread(len(X), TESTED)]
     kept_at = time.monotonic()
     if not hasattr(network, "state_"):
-        network.begin(X)
+        network.begin(X)  # before the folder is made: it may be refused
         notes["curve"].append([0, 1 - network.score(test)])
-    for shown in network.iter_fit(X):
+    files.make_writable("out", out, out)
+    for shown in network.iter_fit(X, resume=True):
         on_progress(shown, total)
         if shown >= len(notes["curve"]) * total / POINTS:
             notes["curve"].append([shown, 1 - network.score(test)])
@@ -136,6 +137,7 @@ def _measures(network: HebbianNetwork, X: np.ndarray, codes: np.ndarray, data: D
     measures: dict[str, Any] = {
         "samples": network.n_samples_seen_,
         "error": float(1 - metrics.weight_similarity(rows, again).mean()),
+        "error_of_mean": float(1 - metrics.weight_similarity(rows, np.tile(rows.mean(axis=0), (len(rows), 1))).mean()),
         "residual": float(np.sum((rows - again) ** 2) / max(np.sum(np.square(rows, dtype=np.float64)), 1e-300)),
         "active": float(np.count_nonzero(codes > 0) / len(codes)),
         "hoyer": float(np.mean([metrics.hoyer(code) for code in codes])),
@@ -166,17 +168,29 @@ def _write_page(
     again = network.inverse_transform(network.transform(samples)).reshape(len(samples), -1)
     pictures = {
         "fields": figures.fields(network.components_, shape, activity),
-        "learning": figures.learning(curve, activity),
+        "learning": figures.learning(curve, measures["error_of_mean"], activity),
         "reconstructions": figures.reconstructions(samples.reshape(len(samples), -1), again, shape),
     }
     figures.save(pictures["fields"], out / "fields.png")
+    drawn_as = (
+        "" if data.X.ndim == 3 or data.stimulus is not None or shape[-2] == 1 else " × ".join(map(str, shape[-2:]))
+    )
     below = {
         "fields": f"Receptive fields (rows of W) of the {min(144, len(activity))} most active of {len(activity)} "
-        "neurons, the most active first, each from 0 to its own largest weight"
-        + (" (ON minus OFF: red is positive)." if len(shape) == 3 else "."),
+        "neurons, the most active first, "
+        + (
+            "ON minus OFF, each of its own largest weight (red is positive)."
+            if len(shape) == 3
+            else "each from 0 to its own largest weight."
+        )
+        + (f" As the number of features is a square, they are drawn as pictures of {drawn_as}." if drawn_as else ""),
         "learning": f"Left: reconstruction error on {min(TESTED, len(data.X))} of the samples while all were shown "
         f"{network.max_iter} times. Right: mean rates.",
-        "reconstructions": "Samples (above) and what the settled network makes of them (below).",
+        "reconstructions": (
+            "Samples (black) and what the settled network makes of them (blue)."
+            if shape[-2] == 1
+            else "Samples (above) and what the settled network makes of them (below)."
+        ),
     }
     parameters = {name: repr(value) for name, value in network.get_params().items()}
     rows = {
@@ -192,7 +206,10 @@ def _write_page(
     measured = pages.facts(
         {MEASURES[name]: f"{value:,}" if isinstance(value, int) else f"{value:.3g}" for name, value in measures.items()}
     )
-    body = f"<h1>What {escape(type(network).__name__)} learned of {escape(data.name)}</h1>{measured}"
+    of = f"on {min(MEASURED, len(data.X)):,} of the {len(data.X):,} samples that it learned from"
+    body = (
+        f"<h1>What {escape(type(network).__name__)} learned of {escape(data.name)}</h1><p>Measured {of}:</p>{measured}"
+    )
     body += "".join(pages.figure(name, figures.png(pictures[name]), text) for name, text in below.items())
     body += f"<h2>How it was made</h2>{pages.facts({name: text for name, text in rows.items() if text})}"
     page = out / "report.html"

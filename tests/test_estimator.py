@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import asynchebb as ah
 from asynchebb import engines
-from asynchebb.estimator import NORM, NothingLearned
+from asynchebb.estimator import NORM
 
 X, LABELS = load_digits(return_X_y=True)
 MODELS = [ah.AsyncHebbian, ah.DiscreteHebbian, ah.ContinuousHebbian]
@@ -77,7 +77,7 @@ def test_a_fit_that_is_broken_off_and_kept_ends_in_the_same_bits(broken_off_afte
             break
     ah.save_model(model, tmp_path / "model.nc")
     resumed = ah.load_model(tmp_path / "model.nc")
-    shown = [*resumed.iter_fit(X[:150])]
+    shown = [*resumed.iter_fit(X[:150], resume=True)]
     assert shown[-1] == 300 and same(whole, resumed) and resumed.n_iter_ == whole.n_iter_ == 2
 
 
@@ -271,7 +271,7 @@ def test_the_scale_of_the_data_does_not_matter_and_can_be_given():
 
 def test_a_stream_that_begins_in_the_dark_finds_its_scale_later():
     model = small()
-    with pytest.warns(NothingLearned, match="all zeros"):
+    with pytest.warns(ah.SilentNetwork, match="all zeros"):
         model.partial_fit(0 * X[:3])
     model.partial_fit(X[:50])
     assert model.scale_ == small().begin(X[:50]).scale_
@@ -286,8 +286,12 @@ def test_images_come_as_they_are_and_go_as_they_came():
     assert model.inverse_transform(model.transform(images[:3])).shape == (3, 8, 8)
     with pytest.raises(ValueError, match=r"\(4, 16\)"):
         model.transform(X[:3].reshape(3, 4, 16))
-    with pytest.raises(ValueError, match="dim 4"):
+    with pytest.raises(ValueError, match=r"shape \(2, 2, 8, 8\); it must be \(samples, features\) or"):
         model.transform(images[:4].reshape(2, 2, 8, 8))
+    with pytest.raises(ValueError, match=r"one image; give it as a batch of one: X\[None\]"):
+        model.partial_fit(images[0])
+    with pytest.raises(ValueError, match=r"images of shapes \(8, 8\) and \(4, 8\)"):
+        model.transform([images[0], images[1][:4]])
 
 
 def test_sparse_and_mapped_data_are_the_same_as_in_memory(tmp_path):
@@ -352,17 +356,19 @@ def test_a_parameter_set_between_calls_is_checked_too():
     model = small().partial_fit(X[:5])
     with pytest.raises(ValueError, match="hold is 0"):
         model.set_params(hold=0).partial_fit(X[:5])
+    with pytest.raises(ValueError, match="n_components is 7, but this network began with 20"):
+        small().partial_fit(X[:5]).set_params(n_components=7).partial_fit(X[:5])
     with pytest.raises(ValueError, match="settle is -1"):
         model.set_params(settle=-1).transform(X[:5])
 
 
 def test_data_that_never_make_a_neuron_burst_give_a_warning_that_says_what_to_change():
-    with pytest.warns(NothingLearned, match=r"no neuron has burst .* Lower r_b \(now 1000000"):
+    with pytest.warns(ah.SilentNetwork, match=r"nothing was learned: no neuron has burst .* Lower r_b \(now 1000000"):
         small(r_b=1e6).fit(X[:20])
-    with pytest.warns(NothingLearned, match=r"let scale='norm' .* \(now None\)"):
+    with pytest.warns(ah.SilentNetwork, match=r"let scale='norm' .* \(now None\)"):
         small(scale=None).partial_fit(X[:20] * 1e-6)
     for model in MODELS:
-        with pytest.warns(NothingLearned, match="all zeros"):
+        with pytest.warns(ah.SilentNetwork, match="all zeros"):
             small(model).fit(0 * X[:20])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -370,9 +376,35 @@ def test_data_that_never_make_a_neuron_burst_give_a_warning_that_says_what_to_ch
         small(learning=False).fit(X[:20])
 
 
+def test_learning_that_has_stopped_is_told_from_none():
+    with pytest.warns(
+        ah.SilentNetwork, match=r"learning has stopped: .* in the last 50 samples, and \d+ of 20 ever have"
+    ):
+        small(scale=None, max_iter=3, hold=500).fit(X[:100] / 1000)
+
+
+def test_data_so_strong_that_no_neuron_answers_any_more_give_a_warning():
+    with pytest.warns(
+        ah.SilentNetwork, match=r"no neuron answers .* Raise scale \(now None: 1\).*dt \(now 0.01\)"
+    ) as said:
+        model = ah.AsyncHebbian(32, scale=None, max_iter=1, random_state=0).fit(X[:200])
+    assert not model.transform(X[:20]).any() and said[0].filename == __file__
+    stream = small(hold=500).partial_fit(X[:50])
+    with pytest.warns(ah.SilentNetwork, match="no neuron answers"):
+        stream.partial_fit(30 * X[50:100])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small().partial_fit(X[:50]).partial_fit(0 * X[:50])  # the lights go out: that is another matter
+
+
 def test_a_network_that_diverges_says_so():
     with pytest.raises(FloatingPointError, match=r"diverged.*dynamics.dt \(now 50\)"):
         small(dynamics=ah.Projected(dt=50), engine="reference").fit(X[:60])
+
+
+def test_a_silent_rate_is_zero_and_not_minus_zero():
+    codes = small().fit(X[:50]).transform(X[:50])
+    assert (codes == 0).any() and not np.signbit(codes).any()
 
 
 # Models that are kept

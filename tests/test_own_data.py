@@ -114,6 +114,8 @@ def test_what_cannot_be_read_is_said(tmp_path):
             data.load(str(tmp_path / name))
     with pytest.raises(ah.InputError, match=r"array is 'third'.*one, other"):
         data.load(str(tmp_path / "two.npz"), "third")
+    with pytest.raises(ah.InputError, match=r"labels is 'no.npy'; there is no such file"):
+        data.load(str(tmp_path / "line.npy"), labels="no.npy")
     np.save(tmp_path / "y.npy", np.zeros(7))
     with pytest.raises(ah.InputError, match=r"labels has shape \(7,\); there are 1797 samples"):
         data.load("digits", labels=str(tmp_path / "y.npy"))
@@ -183,7 +185,8 @@ def test_the_commands_learn_and_encode(tmp_path):
     ("arguments", "said"),
     [
         (("learn", "nothing"), "there is no such file"),
-        (("learn", "digits", "--n", "0"), "'n_components' parameter"),
+        (("learn", "digits", "--n", "0"), "n is 0; it must be a whole number of at least 1"),
+        (("learn", "digits", "--r-b", "-1"), "'r_b' parameter of AsyncHebbian must be a float in the range [0.0, inf)"),
         (("learn", "digits", "--scale", "big"), "scale is 'big'; it must be norm, none or a number"),
         (("learn", "digits", "--model", "deep"), "model is 'deep'; it must be one of asynchronous"),
         (("encode", "nothing.nc", "digits"), "there is no such file"),
@@ -192,6 +195,7 @@ def test_the_commands_learn_and_encode(tmp_path):
 )
 def test_what_a_command_cannot_use_is_said_in_a_sentence(arguments, said, tmp_path):
     assert said in refused(*arguments, folder=tmp_path)
+    assert not [*tmp_path.iterdir()]
 
 
 # Comparing
@@ -233,6 +237,14 @@ def test_compare_measures_what_it_says_and_keeps_it(tmp_path, monkeypatch):
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "measured").iterdir()} == files
 
 
+def test_labels_that_are_no_classes_are_left_out_and_that_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(loky, "ProcessPoolExecutor", Here)
+    shown = data.Data("some", DIGITS.images[:40], np.arange(40))
+    outcome = comparison.compare(shown, 4, tmp_path, seeds=1, passes=1, methods=("raw data",))
+    assert "linear_probe" not in outcome["methods"]["raw data"]["mean"]
+    assert "labels are left out" in (tmp_path / "comparison.md").read_text()
+
+
 def test_every_method_is_measured_by_the_same_measures():
     bars = ah.Crossbars(6)
     X, _ = comparison.prepared(data.Data("bars", bars.sample(np.random.default_rng(0), 200), None, bars))
@@ -262,7 +274,7 @@ def test_the_readme_quotes_what_was_measured():
     for line in (root / "docs" / "comparison.md").read_text().splitlines():
         of = line[2:].partition(":")[0] if line.startswith("# ") else of
         cells = [cell.strip().partition(" ±")[0] for cell in line.strip("| ").split("|")]
-        measured.setdefault(of, []).append(tuple(cells[1:8]))
+        measured.setdefault(of, []).append(tuple(cells[2:9]))
     assert len(quoted) == 12
     for row in quoted:
         cells = tuple(cell.strip(" |") for cell in row[1:])

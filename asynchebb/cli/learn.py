@@ -52,7 +52,6 @@ def learn(
     scale: Annotated[str, typer.Option(help="what data are divided by: norm (see docs), a number, or none")] = "norm",
     seed: shared.Seed = 0,
     array: ArrayName = None,
-    labels: Labels = None,
     engine: shared.Engine = "cpu",
     out: Annotated[Path, typer.Option(help="folder for the model, the picture of its fields and the report")] = Path(
         "learned"
@@ -64,13 +63,16 @@ def learn(
     """
     from asynchebb import data as datasets
     from asynchebb import learning, values
+    from asynchebb.checks import at_least
 
+    for name, value in (("n", n), ("passes", passes), ("hold", hold), ("settle", settle)):
+        at_least(1)(name, value)
     given = {"rule": rule, "dynamics": dynamics, "weights": weights}
     parts = {kind: values.parse(kind, text) for kind, text in given.items() if text is not None}
     burst = {"r_b": r_b, "r_r": r_r} if model == "asynchronous" else {}
     own = {**parts, **burst, "hold": hold, "settle": settle, "max_iter": passes, "scale": _scale(scale)}
     network = _estimator(model)(n, random_state=seed, engine=engine, **own)
-    shown = datasets.load(data, array, labels)
+    shown = datasets.load(data, array)
     with _sentences(), _progress(f"{model} on {shown.name}") as on_progress:
         measures = learning.learn(network, shown, out, "asynchebb " + shlex.join(sys.argv[1:]), on_progress)
     shared.print_table(f"{type(network).__name__} on {shown.name}", measures, learning.MEASURES)
@@ -118,14 +120,15 @@ def compare(
     """
     from rich import box
     from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.table import Table
 
     from asynchebb import comparison
     from asynchebb import data as datasets
 
     shown = datasets.load(data, array, labels)
-    with shared.bar("measured") as bars:
-        task = bars.add_task("comparing", total=1)
+    with Progress(TextColumn("{task.description:>28}"), BarColumn(), MofNCompleteColumn()) as bars:
+        task = bars.add_task("comparing", total=None)
 
         def on_progress(doing: str, done: int, of: int) -> None:
             bars.update(task, description=doing, completed=done, total=of)
@@ -138,8 +141,11 @@ def compare(
         table.add_column(SHORT.get(one, one), justify="right")
     for name in comparison.shown_measures(outcome):
         cells = (comparison.cell(found, name).partition(" ±")[0] for found in outcome["methods"].values())
-        table.add_row(name.replace("_", " "), *cells)
+        table.add_row(comparison.MEASURES[name].says, *cells)
     Console().print(table)
+    for line in outcome["left_out"]:
+        typer.echo(line)
+    typer.echo("What each measure is, what is better, and how it varies with the seed, is in comparison.md.")
     for name in ("comparison.md", "comparison.json", "comparison.png"):
         typer.echo(str(out / name))
 
@@ -174,11 +180,11 @@ def _sentences() -> Iterator[None]:
     import warnings
 
     from asynchebb.checks import InputError
-    from asynchebb.estimator import NothingLearned
+    from asynchebb.estimator import SilentNetwork
 
     try:
         with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always", NothingLearned)
+            warnings.simplefilter("always", SilentNetwork)
             yield
     except (ValueError, TypeError) as error:
         raise InputError(str(error)) from error
