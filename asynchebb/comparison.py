@@ -11,6 +11,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import BrokenExecutor
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,9 +21,10 @@ import numpy as np
 from asynchebb import files, metrics, pages
 from asynchebb.checks import InputError, at_least
 from asynchebb.data import Data
-from asynchebb.estimator import NORM, AsyncHebbian, ContinuousHebbian, DiscreteHebbian, OnOff
+from asynchebb.estimator import MODELS as NETWORKS
+from asynchebb.estimator import OnOff, norm_scale
+from asynchebb.sweeps.executors import Stopped
 
-NETWORKS = {"asynchronous": AsyncHebbian, "discrete": DiscreteHebbian, "continuous": ContinuousHebbian}
 OTHERS = ("MiniBatchNMF", "MiniBatchDictionaryLearning", "IncrementalPCA", "FastICA")
 RAW = "raw data"  # for the probes: what a code has to beat
 METHODS = (*NETWORKS, *OTHERS, RAW)
@@ -31,6 +33,7 @@ TESTED = 0.25  # share of the samples that no method learns from
 BATCH = 100  # samples a call of partial_fit
 PHASES = 5  # at the most, into which the classes are divided
 NEIGHBOURS = 5
+IDLE = 5  # seconds after which a process that nobody waits for ends
 
 
 class Measure(NamedTuple):
@@ -74,7 +77,9 @@ MEASURES = {
     "fit_seconds": Measure("seconds to fit", "less", "wall time of fit, compiled before"),
     "learned_a_second": Measure("learned a second", "more", f"samples a second of partial_fit, {BATCH} (or n) a call"),
     "encoded_a_second": Measure("encoded a second", "more", "samples a second of transform"),
-    "megabytes": Measure("memory (MB)", "less", "that fit and transform take beyond what the process has before"),
+    "megabytes": Measure(
+        "memory (MB)", "less", "the most that fit and transform take beyond what a small fit before them has left"
+    ),
 }
 LOGARITHMIC = ("fit_seconds", "learned_a_second", "encoded_a_second")
 
@@ -91,36 +96,36 @@ def compare(
     """Measure each method, as far as that has not been done; write comparison.json, .md and .png."""
     from loky import ProcessPoolExecutor
 
-    methods = tuple(methods) or METHODS
+    methods = tuple(dict.fromkeys(methods)) or METHODS
     for method in methods:
         if method not in METHODS:
             raise InputError(f"method is {method!r}; the methods are {', '.join(METHODS)}")
     at_least(1)("seeds", seeds)
     at_least(1)("passes", passes)
     X, shape = prepared(data)
-    n = n or max(1, min(100, X.shape[1] // 2))
+    n = max(1, min(100, X.shape[1] // 2)) if n is None else n
     at_least(1)("n", n)
     if len(X) < 20:
         raise InputError(f"data has {len(X)} samples; to learn from some and be tested on others takes at least 20")
     kept = out / "measured"
     files.make_writable("out", out, out, kept)
     labels, no_classes = _classes(data.labels)
-    identity = _identity(X, labels, n, passes)
+    identity = _identity(X, labels, data.stimulus, n, passes)
     todo = [(method, seed) for method in methods for seed in range(seeds)]
     measured: dict[str, list[dict[str, Any]]] = {method: [] for method in methods}
     for number, (method, seed) in enumerate(todo):
         file = kept / f"{method.replace(' ', '-')}-{seed}-{identity}.json"
         on_progress(f"{method}, seed {seed}", number, len(todo))
         if not file.exists():
-            with ProcessPoolExecutor(1) as process:
-                found, fields = process.submit(measure, method, X, labels, data.stimulus, n, seed, passes).result()
-            if fields is not None:
-                with files.atomic(file.with_suffix(".npy"), kept) as temporary, open(temporary, "wb") as picture:
-                    np.save(picture, fields)
-            with files.atomic(file, kept) as temporary:
-                temporary.write_text(json.dumps(found), encoding="utf-8")
+            try:
+                with ProcessPoolExecutor(1, timeout=IDLE) as process:
+                    process.submit(keep, file, method, X, labels, data.stimulus, n, seed, passes).result()
+            except BrokenExecutor:
+                raise Stopped(f"the process of {method}, seed {seed}, was killed, perhaps for want of memory") from None
         measured[method].append(json.loads(file.read_text(encoding="utf-8")))
     on_progress("drawing", len(todo), len(todo))
+    if not any(set(run) & {*MEASURES} for runs in measured.values() for run in runs):
+        raise InputError("; ".join(f"{method}: {runs[0]['left_out']}" for method, runs in measured.items()))
     outcome = _outcome(data, X, shape, n, seeds, passes, measured, no_classes)
     fields = {
         method: np.load(kept / f"{method}-0-{identity}.npy")
@@ -134,14 +139,12 @@ def compare(
 def prepared(data: Data) -> tuple[np.ndarray, tuple[int, ...]]:
     """The same numbers for all methods: not negative, of the root mean square norm that the networks expect."""
     X = np.asarray(data.flat, np.float64)
-    if not np.isfinite(X).all():
-        raise InputError("data holds numbers that are not finite; all must be")
     if not X.any():
         raise InputError("data is all zeros; there is nothing to learn from")
     shape = data.shape
     if X.min() < 0:
         X, shape = OnOff().fit_transform(X), (2, *shape)
-    return X * (NORM / np.sqrt(np.mean(np.sum(np.square(X / X.max()), axis=1))) / X.max()), shape
+    return X / norm_scale(X), shape
 
 
 def _classes(labels: np.ndarray | None) -> tuple[np.ndarray | None, str]:
@@ -157,8 +160,8 @@ def _classes(labels: np.ndarray | None) -> tuple[np.ndarray | None, str]:
     return numbers, ""
 
 
-def _identity(X: np.ndarray, labels: np.ndarray | None, n: int, passes: int) -> str:
-    told = repr((X.shape, n, passes, TESTED, BATCH, PHASES, version("asynchebb"), version("scikit-learn")))
+def _identity(X: np.ndarray, labels: np.ndarray | None, stimulus: Any, n: int, passes: int) -> str:
+    told = repr((X.shape, stimulus, n, passes, TESTED, BATCH, PHASES, version("asynchebb"), version("scikit-learn")))
     content = X.tobytes() + (b"" if labels is None else labels.tobytes())
     return hashlib.sha256(told.encode() + content).hexdigest()[:12]
 
@@ -190,6 +193,16 @@ def _fast_ica(n: int, seed: int) -> Any:
             return self
 
     return VaryingFirst(n, random_state=seed)
+
+
+def keep(file: Path, method: str, *about: Any) -> None:
+    """Measure it, and write it down: what a process has done is there even if the one that asked for it is not."""
+    found, fields = measure(method, *about)
+    if fields is not None:
+        with files.atomic(file.with_suffix(".npy"), file.parent) as temporary, open(temporary, "wb") as picture:
+            np.save(picture, fields)
+    with files.atomic(file, file.parent) as temporary:
+        temporary.write_text(json.dumps(found), encoding="utf-8")
 
 
 def measure(

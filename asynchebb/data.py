@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from math import isqrt, prod
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -25,6 +27,8 @@ ACCEPTED = (
     "or a folder of images"
 )
 
+UNREADABLE = (OSError, ValueError, EOFError, KeyError, IndexError, SyntaxError, BadZipFile, zlib.error)
+
 # The idx format: two zero bytes, the type of numbers, how many axes; the size of each axis; the numbers.
 IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
@@ -42,8 +46,10 @@ class Data(NamedTuple):
         """How a sample is drawn: (height, width), or (2, height, width) where ON and OFF channels are one picture."""
         if self.stimulus is not None:
             return self.stimulus.shape
-        if self.X.ndim == 3:
+        if self.X.ndim == 3 and min(self.X.shape[1:]) > 1:
             return self.X.shape[1:]
+        if self.X.ndim == 3:
+            return (1, prod(self.X.shape[1:]))
         side = isqrt(self.X.shape[1])
         return (side, side) if side * side == self.X.shape[1] else (1, self.X.shape[1])
 
@@ -52,7 +58,7 @@ class Data(NamedTuple):
         return self.X.reshape(len(self.X), -1)
 
 
-def load(text: str, array: str | None = None, labels: str | None = None, seed: int = 0) -> Data:
+def load(text: str, array: str | None = None, labels: str | None = None) -> Data:
     """The data that the text names; `array` and `labels` say which of several in a file, `labels` may be a file too."""
     path = Path(text)
     if text == "digits":
@@ -60,21 +66,43 @@ def load(text: str, array: str | None = None, labels: str | None = None, seed: i
 
         digits = load_digits()
         found = Data(text, digits.images, digits.target)
-    elif text in NAMED or (not path.exists() and text.partition("(")[0] in values.variants("stimulus")):
+    elif text in NAMED or (not path.exists() and (_is_stimulus(text) or ".py:" in text)):
         stimulus = values.parse("stimulus", NAMED.get(text, text))
         count = SAMPLES.get(type(stimulus).__name__, USUAL_SAMPLES)
-        found = Data(text, stimulus.sample(np.random.default_rng(seed), count), None, stimulus)
+        found = Data(text, stimulus.sample(np.random.default_rng(0), count), None, stimulus)
     elif path.is_dir():
         found = _folder(path)
     elif path.is_file():
         found = _file(path, array, labels)
     else:
         raise InputError(f"data is {text!r}; there is no such file, and it must be {ACCEPTED}")
+    several = path.suffix in SEVERAL and path.is_file()
+    if array is not None and not several:
+        raise InputError(f"array is {array!r}; {text!r} is not a file of several arrays ({', '.join(sorted(SEVERAL))})")
     if labels is not None and Path(labels).is_file():
-        found = found._replace(labels=np.asarray(_file(Path(labels), None, None).X))
-    elif labels is not None and path.suffix not in SEVERAL:
+        found = found._replace(labels=_labels(Path(labels)))
+    elif labels is not None and not several:
         raise InputError(f"labels is {labels!r}; there is no such file, and {text!r} holds no other arrays")
     return _checked(found, text)
+
+
+def _is_stimulus(text: str) -> bool:
+    return text.partition("(")[0] in values.variants("stimulus")
+
+
+def _labels(path: Path) -> np.ndarray:
+    """The labels in a file of their own: the one array of one axis that it holds."""
+    try:
+        if path.suffix == ".npz":
+            with np.load(path) as arrays:
+                found = [arrays[name] for name in arrays.files if arrays[name].ndim == 1]
+            if len(found) == 1:
+                return found[0]
+        else:
+            return np.load(path) if path.suffix == ".npy" else _idx(path)
+    except UNREADABLE:
+        pass
+    raise InputError(f"labels is {str(path)!r}; it must be an array of one axis, in a .npy, .npz or idx file")
 
 
 def _checked(data: Data, text: str) -> Data:
@@ -86,6 +114,12 @@ def _checked(data: Data, text: str) -> Data:
             f"data is {text!r}, an array of shape {X.shape}; it must be (samples, features) or "
             "(samples, height, width), and not empty"
         )
+    if X.dtype.kind == "f":
+        for start in range(0, len(X), 4096):
+            bad = np.argwhere(~np.isfinite(X[start : start + 4096]))
+            if len(bad):
+                where = (int(start + bad[0][0]), *map(int, bad[0][1:]))
+                raise InputError(f"data is {text!r}, which holds a number that is not finite, at {where}; all must be")
     if data.labels is not None and np.shape(data.labels) != (len(X),):
         raise InputError(
             f"labels has shape {np.shape(data.labels)}; there are {len(X)} samples, so it must be ({len(X)},)"
@@ -107,9 +141,9 @@ def _file(path: Path, array: str | None, labels: str | None) -> Data:
             return _netcdf(path, array, labels)
         if start[:2] == b"\0\0" and len(start) > 3 and start[2] in IDX_TYPES and 0 < start[3] < 5:
             return Data(path.stem, _idx(path), _idx_labels(path))
-    except (OSError, ValueError, EOFError) as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except UNREADABLE as error:
         raise InputError(f"data is {str(path)!r}, which cannot be read: {error}") from None
     raise InputError(f"data is {str(path)!r}, a file of another kind; it must be {ACCEPTED}")
 
@@ -124,15 +158,20 @@ def _of_several(path: Path, arrays: dict[str, np.ndarray], array: str | None, la
     choice = array or (named[0] if named else tables[0] if len(tables) == 1 else None)
     if choice is None:
         raise InputError(f"array is not given; {str(path)!r} holds {', '.join(arrays)}: name one of them")
-    told = labels if labels in arrays else next((name for name in LABELS if name in arrays and name != choice), None)
+    fitting = (name for name in LABELS if name in arrays and arrays[name].shape == (len(arrays[choice]),))
+    told = labels if labels in arrays else next(fitting, None)
     return Data(path.stem, arrays[choice], None if told is None else arrays[told])
 
 
 def _netcdf(path: Path, array: str | None, labels: str | None) -> Data:
     import xarray
 
-    with xarray.open_dataset(path) as dataset:
-        variables = {str(name): np.asarray(dataset[name]) for name in dataset.variables}
+    with open(path, "rb") as file:
+        classic = file.read(3) == b"CDF"
+    options: dict[str, Any] = {"engine": "scipy"} if classic else {"engine": "h5netcdf", "phony_dims": "sort"}
+    with xarray.open_dataset(path, **options) as dataset:
+        named = {array, labels, *dataset.data_vars}  # an axis called y is no label
+        variables = {str(name): np.asarray(dataset[name]) for name in dataset.variables if name in named}
     return _of_several(path, variables, array, labels)
 
 
@@ -158,9 +197,10 @@ def _idx_labels(path: Path) -> np.ndarray | None:
 
 def _folder(path: Path) -> Data:
     """All images of a folder, in grey; images in folders of its own are labelled by the folder."""
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
-    names = sorted(file for file in path.rglob("*") if file.suffix.lower() in PICTURES)
+    found = (file for file in path.rglob("*") if file.suffix.lower() in PICTURES)
+    names = sorted(file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts))
     if not names:
         hint = next((f"; name a file: {file}" for file in sorted(path.glob("*images*idx3*"))), "")
         raise InputError(
@@ -170,9 +210,9 @@ def _folder(path: Path) -> Data:
     for name in names:
         try:
             with Image.open(name) as image:
-                images.append(np.asarray(image.convert("L")))
-        except (OSError, UnidentifiedImageError) as error:
-            raise InputError(f"data is the folder {str(path)!r}, whose {name.name} is no image: {error}") from None
+                images.append(_grey(image))
+        except (*UNREADABLE, Image.DecompressionBombError) as error:
+            raise InputError(f"data is the folder {str(path)!r}, whose {name.name} cannot be read: {error}") from None
         if images[-1].shape != images[0].shape:
             raise InputError(
                 f"data is the folder {str(path)!r}, whose images differ in size: {names[0].name} is "
@@ -181,3 +221,17 @@ def _folder(path: Path) -> Data:
     in_folders = all(name.parent != path for name in names)
     labels = np.array([name.relative_to(path).parts[0] for name in names]) if in_folders else None
     return Data(path.name, np.stack(images), labels)
+
+
+def _grey(image: Any) -> np.ndarray:
+    """Numbers of more than eight bits as they are, others as grey from 0 to 255, what is transparent as black."""
+    from PIL import Image
+
+    if getattr(image, "n_frames", 1) > 1:
+        raise ValueError(f"it has {image.n_frames} pages; give one image a file, or an array")
+    if image.mode.startswith(("I", "F")):
+        return np.asarray(image)
+    if image.has_transparency_data:
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "black"), image)
+    return np.asarray(image.convert("L"))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
+from math import prod
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -17,7 +21,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from asynchebb import engines, metrics
-from asynchebb.checks import at_least
 from asynchebb.engines import traces
 from asynchebb.network import NEVER_UPDATED, Network, State
 from asynchebb.rules import Hebbian, Oja
@@ -44,6 +47,7 @@ NORM = 27**0.5
 BLOCK = 64  # samples shown in one call of an engine, which cannot be interrupted
 PATIENCE = 500  # Euler steps in which a stream may be silent at first
 ASKED = 8  # samples that are tried when all neurons are silent
+TOO_STRONG = 100 * NORM  # a sample of this norm would ruin the weights
 ROWS = 4096  # samples brought to the network's precision at once
 
 
@@ -171,6 +175,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         if not hasattr(self, "state_"):
             X = self._begin(X)
         else:
+            self._check_parameters()
             X = self._checked(X, reset=False)
             if self.n_components != len(self.state_.W):
                 raise ValueError(
@@ -191,30 +196,37 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         return self
 
     def _begin(self, X: Any) -> Any:
-        self._validate_params()
-        self._network(1, 1)  # a bad rule is refused before anything of an older fit is gone
-        X = self._checked(X, reset=True)
-        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        network = self._network(self.n_components, X.shape[1])
-        state = network.init(np.random.default_rng(self._seed))
-        # choice: from rest, so that all that is learned comes from the data.
-        u, rates = network.dynamics.step(np.zeros_like(state.u), np.zeros_like(state.u))
-        self.state_ = state._replace(u=np.asarray(u, state.u.dtype), y=np.array(rates, state.y.dtype))
-        self.n_iter_ = self.n_samples_seen_ = 0
-        self._find_scale(X)
-        return X
+        before = dict(self.__dict__)
+        try:
+            self._check_parameters()
+            X = self._checked(X, reset=True)
+            self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            network = self._network(self.n_components, X.shape[1])
+            state = network.init(np.random.default_rng(self._seed))
+            # choice: from rest, so that all that is learned comes from the data.
+            u, rates = network.dynamics.step(np.zeros_like(state.u), np.zeros_like(state.u))
+            self.state_ = state._replace(u=np.asarray(u, state.u.dtype), y=np.array(rates, state.y.dtype))
+            self.n_iter_ = self.n_samples_seen_ = 0
+            self._find_scale(X)
+            return X
+        except BaseException:  # an older fit stays as it was
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _check_parameters(self) -> None:
+        """As scikit-learn does it, which takes some time: only if one has been set since."""
+        given = {name: value for name, value in vars(self).items() if not (name.startswith("_") or name.endswith("_"))}
+        if given != getattr(self, "_parameters_checked", None):
+            self._validate_params()
+            self._parameters_checked = given
 
     def _find_scale(self, X: Any) -> None:
-        largest = X.max()
-        self._has_scale = bool(largest > 0)
+        self._has_scale = bool(X.max() > 0)
         if self.scale != "norm":
             self.scale_ = 1.0 if self.scale is None else float(self.scale)
-        elif not self._has_scale:
-            self.scale_ = 1.0
         else:
-            # Of numbers up to 1: squares of very large or very small ones would not be numbers.
-            squares = sum(float(np.sum(np.square(block / float(largest)))) for block in _dense_blocks(X))
-            self.scale_ = float(largest) * (squares / X.shape[0]) ** 0.5 / NORM
+            self.scale_ = norm_scale(X) if self._has_scale else 1.0
 
     def _rest_of_pass(self, X: Any) -> Iterator[int]:
         """Show X once, in an order of this pass; or what is left of it, if that was begun."""
@@ -227,14 +239,25 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             yield self.n_samples_seen_
 
     def _show(self, X: Any) -> None:
-        at_least(1)("hold", self.hold)  # parameters may have been set since they were checked
         X = self._scaled(X)
+        self._check_strength(X)
         network = self._network(*self.state_.W.shape)
         no_traces = traces.empty((), 0, network.n, X.dtype)
-        with np.errstate(over="ignore", invalid="ignore"):
+        # The state changes in place; that, and the count of what it has seen, are not to be parted by a Ctrl-C.
+        with np.errstate(over="ignore", invalid="ignore"), _uninterrupted():
             self.state_ = engines.module(self.engine).advance(network, self.state_, X, self.hold, no_traces)
-        self.n_samples_seen_ += len(X)
+            self.n_samples_seen_ += len(X)
         self._check_finite(self.state_.u)
+
+    def _check_strength(self, X: np.ndarray) -> None:
+        if X.max() * X.shape[1] ** 0.5 < TOO_STRONG:  # then no norm can be above it
+            return
+        largest = np.linalg.norm(X.astype(np.float64), axis=1).max()
+        if largest > TOO_STRONG:
+            raise ValueError(
+                f"X holds a sample whose norm, divided by scale_ ({self.scale_:.4g}), is {largest:.3g}; beyond "
+                f"{TOO_STRONG:.0f} it would ruin the weights: clip it, or raise scale (now {self.scale!r})"
+            )
 
     def _network(self, n: int, m: int) -> Network:
         given = {kind: getattr(self, kind) for kind in ("dynamics", "weights") if getattr(self, kind) is not None}
@@ -252,12 +275,12 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def _warn_if_silent(self, X: Any, whole: bool, stacklevel: int = 3) -> None:
         """If the data teach nothing (any more), or nobody answers to them; `whole` if X is all data, shown by `fit`."""
         silence = int(self.state_.c.min())  # Euler steps since a neuron has learned
-        lately = max(1, X.shape[0] // 2)
+        lately = max(X.shape[0] // 2, -(-self._patience() // self.hold))  # samples
         if not self.learning:
             return
         if not self._has_scale:
             said = "nothing was learned: X was all zeros so far, and no neuron was active"
-        elif silence >= NEVER_UPDATED + (0 if whole else PATIENCE):
+        elif silence >= NEVER_UPDATED + (0 if whole else self._patience()):
             said = f"nothing was learned: no neuron has burst so far; the data are too weak. {self._how_to_burst()}"
         elif not self.state_.y.any() and self._is_dead(X):
             largest = max(self.state_.W.max(), self.state_.M.max())
@@ -285,6 +308,10 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         dt = getattr(self._network(1, 1).dynamics, "dt", "your own")
         return f"Raise scale (now {self.scale!r}: {self.scale_:.4g}), lower dynamics.dt (now {dt}) or the rule's eta,"
 
+    def _patience(self) -> int:
+        """Euler steps without a burst that are nothing to speak of."""
+        return PATIENCE
+
     def _how_to_burst(self) -> str:
         return f"Lower the schedule's threshold, or show each sample longer (hold, now {self.hold})"
 
@@ -296,11 +323,11 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         The weights stay as they are, and so does `activity_`. All cores work on it.
         """
         check_is_fitted(self)
+        self._check_parameters()
         X = self._checked(X, reset=False)
         return self._settled(X).astype(np.float64 if X.dtype == np.float64 else np.float32, copy=False)
 
     def _settled(self, X: Any) -> np.ndarray:
-        at_least(1)("settle", self.settle)
         network = self._network(*self.state_.W.shape)
         Y = np.empty((X.shape[0], network.n), self.state_.W.dtype)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -332,6 +359,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def score(self, X: Any, y: Any = None) -> float:
         """1 − the reconstruction error: cos(x, Wᵀy), averaged over the samples; 0 where x or y is zero."""
         check_is_fitted(self)
+        self._check_parameters()
         X = self._checked(X, reset=False)
         total = 0.0
         for start in range(0, X.shape[0], ROWS):
@@ -364,10 +392,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     # Data
 
     def _checked(self, X: Any, reset: bool) -> Any:
-        one_image = getattr(self, "image_shape_", None) == getattr(X, "shape", ())
-        if not reset and one_image:
-            raise ValueError(f"X has shape {X.shape}, which is one image; give it as a batch of one: X[None]")
-        X, shape = _flat(X, type(self).__name__)
+        X, shape = _flat(self, X, reset)
         try:
             X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_non_negative=True)
         except ValueError as error:
@@ -375,8 +400,6 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             raise ValueError(f"{error}{hint}") from None
         if reset:
             self.image_shape_ = shape
-        elif shape is not None and self.image_shape_ is not None and shape != self.image_shape_:
-            raise ValueError(f"X has images of shape {shape}; {type(self).__name__} was fitted on {self.image_shape_}")
         return X
 
     def _scaled(self, X: Any) -> np.ndarray:
@@ -409,6 +432,7 @@ class AsyncHebbian(HebbianNetwork):
         Euler steps that a neuron rests after it has learned.
     """
 
+    _: KW_ONLY
     r_b: Any = 1.0
     r_r: Any = 100
 
@@ -420,6 +444,9 @@ class AsyncHebbian(HebbianNetwork):
 
     def schedule(self) -> Any:
         return Asynchronous(self.r_b, self.r_r)
+
+    def _patience(self) -> int:
+        return PATIENCE + int(self.r_r)  # it may be at rest
 
     def _how_to_burst(self) -> str:
         scale = "" if self.scale == "norm" else f", let scale='norm' find the data's scale (now {self.scale!r})"
@@ -444,8 +471,16 @@ class ContinuousHebbian(HebbianNetwork):
         return Continuous()
 
 
-for _model in (AsyncHebbian, DiscreteHebbian, ContinuousHebbian):
+MODELS = {"asynchronous": AsyncHebbian, "discrete": DiscreteHebbian, "continuous": ContinuousHebbian}
+for _model in MODELS.values():
     _model.__doc__ = f"{_model.__doc__}\n{(HebbianNetwork.__doc__ or '').partition(chr(10))[2]}"
+
+
+def norm_scale(X: Any) -> float:
+    """What brings the root mean square norm of the rows to NORM, when they are divided by it."""
+    largest = float(X.max())  # squares of very large or very small numbers would not be numbers
+    squares = sum(float(np.sum(np.square(block / largest))) for block in _dense_blocks(X))
+    return largest * (squares / X.shape[0]) ** 0.5 / NORM
 
 
 class OnOff(TransformerMixin, BaseEstimator):
@@ -473,7 +508,10 @@ class OnOff(TransformerMixin, BaseEstimator):
         if X.shape[1] != 2 * m:
             raise ValueError(f"X has {X.shape[1]} features, but OnOff makes {2 * m} out of {m}")
         signed = X[:, :m] - X[:, m:]
-        return signed if self.image_shape_ is None else signed.reshape(len(signed), *self.image_shape_)
+        if self.image_shape_ is None:
+            return signed
+        signed = signed.toarray() if sparse.issparse(signed) else signed
+        return signed.reshape(len(signed), *self.image_shape_)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         from sklearn.utils.validation import _check_feature_names_in
@@ -482,7 +520,7 @@ class OnOff(TransformerMixin, BaseEstimator):
         return np.array([f"{name}_{sign}" for sign in ("on", "off") for name in names], dtype=object)
 
     def _checked(self, X: Any, reset: bool) -> Any:
-        X, shape = _flat(X, "OnOff")
+        X, shape = _flat(self, X, reset)
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         if reset:
             self.image_shape_ = shape
@@ -495,22 +533,50 @@ class OnOff(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _flat(X: Any, name: str) -> tuple[Any, tuple[int, ...] | None]:
-    """Images as rows, and their shape; other data as they are, and None."""
+def _flat(estimator: Any, X: Any, anew: bool) -> tuple[Any, tuple[int, ...] | None]:
+    """Images as rows, and their shape, which must be the fitted one if not anew; other data as they are, and None."""
+    name = type(estimator).__name__
     if isinstance(X, Iterator):
         raise TypeError(
-            f"X is an iterator ({type(X).__name__}), which {name} cannot take whole; show its batches one by one: "
+            f"X is an iterator ({type(X).__name__}), which {name} cannot take whole; take its batches one by one: "
             "for batch in X: model.partial_fit(batch)"
         )
-    if isinstance(X, list | tuple) and len(X) and getattr(X[0], "ndim", 0) == 2:
-        if sizes := {image.shape for image in X} - {X[0].shape}:
-            raise ValueError(f"X is a list of images of shapes {X[0].shape} and {sizes.pop()}; all must be the same")
+    if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
+        shapes = {np.shape(image) for image in X}
+        if len(shapes) > 1:
+            raise ValueError(
+                f"X is a list of images of shapes {', '.join(map(str, sorted(shapes)))}; all must be alike"
+            )
         X = np.stack(X)
-    if getattr(X, "ndim", 0) > 3:
+    dimensions = getattr(X, "ndim", 0)
+    if dimensions > 3:
         raise ValueError(f"X has shape {X.shape}; it must be (samples, features) or (samples, height, width)")
-    if getattr(X, "ndim", 0) == 3 and not sparse.issparse(X):
-        return X.reshape(len(X), -1), tuple(X.shape[1:])
-    return X, None
+    fitted = None if anew else estimator.image_shape_
+    if fitted is not None and tuple(getattr(X, "shape", ())) == fitted:
+        raise ValueError(f"X has shape {X.shape}, which is one image; give it as a batch of one: X[None]")
+    if dimensions < 3 or sparse.issparse(X):
+        return X, None
+    X = np.asanyarray(X)
+    shape = tuple(X.shape[1:])
+    if fitted is not None and shape != fitted:
+        raise ValueError(f"X has images of shape {shape}; {name} was fitted on {fitted}")
+    return X.reshape(len(X), prod(shape)), shape
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """A Ctrl-C is heard at the end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before if before is not None else signal.default_int_handler)
+        if heard:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _dense_blocks(X: Any) -> Iterator[np.ndarray]:

@@ -289,7 +289,7 @@ def reconstructions(X: np.ndarray, again: np.ndarray, shape: tuple[int, ...]) ->
             panel.tick_params(labelsize=5)
         return figure
     pictures = np.concatenate([_scaled(X, shape), _scaled(again, shape)])
-    height = 7.2 * 2 * pictures.shape[1] / (len(X) * pictures.shape[2]) + 0.1
+    height = min(8.0, 7.2 * 2 * pictures.shape[1] / (len(X) * pictures.shape[2]) + 0.1)
     figure = Figure(figsize=(7.2, height), layout="constrained")
     axes = figure.subplots()
     signed = pictures.min() < 0

@@ -7,7 +7,6 @@ and ends in the same bits.
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable
 from html import escape
@@ -15,15 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import make_pipeline
 
 from asynchebb import files, metrics, model_file, pages
 from asynchebb.checks import InputError
 from asynchebb.data import Data
 from asynchebb.estimator import ROWS, HebbianNetwork, OnOff
+from asynchebb.simulate import RESULTS_VERSION, describe
 
 TESTED = 200  # samples, of those that it learns from, on which the error is measured on the way
 MEASURED = 2000  # and at the end
 POINTS = 20  # of the error's curve
+FIELDS = 144  # drawn
 SHOWN = 12  # samples drawn with their reconstructions
 KEPT_EACH = 10.0  # seconds
 
@@ -70,20 +72,19 @@ def _learned(
     out: Path,
     on_progress: Callable[[int, int], object],
 ) -> tuple[Any, dict[str, Any]]:
-    file, part = out / "model.nc", out / "model.part.nc"
     identity = _identity(network, data)
+    file, part = out / "model.nc", out / f"model.{identity}.part.nc"
     for kept in (file, part):
         if kept.exists():
             model, notes = model_file.read(kept, {name: getattr(network, name) for name in model_file.VALUES})
             if notes.get("identity") == identity:
                 break
-            if kept == file:
-                raise InputError(
-                    f"out is {str(out)!r}, which holds a model of other data or parameters; name another folder, or "
-                    f"remove {file}"
-                )
+            raise InputError(
+                f"out is {str(out)!r}, which holds a model of other data or parameters; name another folder, or "
+                f"remove {kept}"
+            )
     else:
-        model = network if split is None else _pipeline(split, network)
+        model = network if split is None else make_pipeline(split, network)
         notes = {"identity": identity, "curve": [], "data": data.name, "shape": _shape(data, split)}
     network = model_file.network_in(model)
     total, test = network.max_iter * len(X), X[_spread(len(X), TESTED)]
@@ -107,12 +108,20 @@ def _learned(
 
 
 def _identity(network: HebbianNetwork, data: Data) -> str:
-    """Tells a model by its parameters and its data: by their shape, and some hundred samples of them."""
-    without = ("verbose", "engine")  # they change nothing
-    parameters = {name: repr(value) for name, value in network.get_params().items() if name not in without}
-    told = json.dumps([type(network).__name__, parameters, data.X.shape, str(data.X.dtype)], sort_keys=True)
-    content = np.ascontiguousarray(data.X[_spread(len(data.X), 500)]).tobytes()
-    return hashlib.sha256(told.encode() + content).hexdigest()[:20]
+    """Tells a model by its parameters, equations of one's own among them, and its data."""
+    X = data.X.reshape(len(data.X), -1)
+    parameters = {name: value for name, value in network.get_params().items() if name != "verbose"}
+    parameters |= {"equations": network._network(1, 1), "rule": None, "dynamics": None, "weights": None}
+    told = [
+        RESULTS_VERSION,
+        type(network).__name__,
+        sorted(parameters),
+        [parameters[name] for name in sorted(parameters)],
+    ]
+    digest = hashlib.sha256(describe([*told, data.X.shape, str(data.X.dtype)]).encode())
+    for start in range(0, len(X), ROWS):
+        digest.update(np.ascontiguousarray(X[start : start + ROWS]).tobytes())
+    return digest.hexdigest()[:20]
 
 
 def _spread(samples: int, most: int) -> np.ndarray:
@@ -120,29 +129,22 @@ def _spread(samples: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, samples - 1, min(samples, most)).round().astype(int))
 
 
-def _pipeline(split: OnOff, network: HebbianNetwork) -> Any:
-    from sklearn.pipeline import make_pipeline
-
-    return make_pipeline(split, network)
-
-
 def _shape(data: Data, split: OnOff | None) -> list[int]:
     return [*data.shape] if split is None else [2, *data.shape]
 
 
 def _measures(network: HebbianNetwork, X: np.ndarray, codes: np.ndarray, data: Data) -> dict[str, Any]:
-    rows = X.reshape(len(X), -1)
-    again = network.inverse_transform(codes).reshape(rows.shape)
-    silent = metrics.dead_units(codes.mean(axis=0))
+    rows = X.reshape(len(X), -1) / network.scale_  # of any scale, squares are to be numbers
+    again = network.inverse_transform(codes).reshape(rows.shape) / network.scale_
     measures: dict[str, Any] = {
         "samples": network.n_samples_seen_,
         "error": float(1 - metrics.weight_similarity(rows, again).mean()),
         "error_of_mean": float(1 - metrics.weight_similarity(rows, np.tile(rows.mean(axis=0), (len(rows), 1))).mean()),
-        "residual": float(np.sum((rows - again) ** 2) / max(np.sum(np.square(rows, dtype=np.float64)), 1e-300)),
+        "residual": float(np.sum((rows - again) ** 2) / max(np.sum(rows**2), 1e-300)),
         "active": float(np.count_nonzero(codes > 0) / len(codes)),
         "hoyer": float(np.mean([metrics.hoyer(code) for code in codes])),
         "gini": metrics.gini(codes.mean(axis=0)),
-        "silent_neurons": silent,
+        "silent_neurons": metrics.dead_units(codes.mean(axis=0)),
         "duplicate_fields": metrics.duplicate_units(network.components_),
     }
     if hasattr(data.stimulus, "factors"):
@@ -167,7 +169,7 @@ def _write_page(
     shape = tuple(_shape(data, None if model is network else model[0]))
     again = network.inverse_transform(network.transform(samples)).reshape(len(samples), -1)
     pictures = {
-        "fields": figures.fields(network.components_, shape, activity),
+        "fields": figures.fields(network.components_, shape, activity, FIELDS),
         "learning": figures.learning(curve, measures["error_of_mean"], activity),
         "reconstructions": figures.reconstructions(samples.reshape(len(samples), -1), again, shape),
     }
@@ -176,7 +178,7 @@ def _write_page(
         "" if data.X.ndim == 3 or data.stimulus is not None or shape[-2] == 1 else " × ".join(map(str, shape[-2:]))
     )
     below = {
-        "fields": f"Receptive fields (rows of W) of the {min(144, len(activity))} most active of {len(activity)} "
+        "fields": f"Receptive fields (rows of W) of the {min(FIELDS, len(activity))} most active of {len(activity)} "
         "neurons, the most active first, "
         + (
             "ON minus OFF, each of its own largest weight (red is positive)."
@@ -221,8 +223,8 @@ def encode(
     model: Any, data: Data, out: Path, on_progress: Callable[[int, int], object] = lambda done, of: None
 ) -> None:
     """Write the codes of all samples, some thousand at a time; into a .npz with the labels, if there are any."""
-    if out.suffix not in (".npy", ".npz"):
-        raise InputError(f"out is {str(out)!r}; it must end in .npy or .npz")
+    if out.suffix not in (".npy", ".npz") or out.is_dir():
+        raise InputError(f"out is {str(out)!r}; it must be a file that ends in .npy or .npz")
     files.make_writable("out", out, out.parent)
     neurons = len(model_file.network_in(model).state_.W)
     with files.atomic(out, out.parent) as temporary:

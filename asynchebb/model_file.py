@@ -18,7 +18,8 @@ from asynchebb.estimator import HebbianNetwork, OnOff
 from asynchebb.network import State
 
 FORMAT = "asynchebb model"
-MODELS = {cls.__name__: cls for cls in (estimator.AsyncHebbian, estimator.DiscreteHebbian, estimator.ContinuousHebbian)}
+MODELS = {cls.__name__: cls for cls in estimator.MODELS.values()}
+OWN = "own "  # before a value whose class is not the package's
 VALUES = ("rule", "dynamics", "weights")  # parameters that are values with equations
 FITTED = ("n_iter_", "n_samples_seen_", "scale_", "image_shape_", "n_features_in_", "_seed", "_has_scale")
 
@@ -64,14 +65,16 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
         "format": FORMAT,
         "model": type(network).__name__,
         "parameters": json.dumps(told, default=_number),
-        **{name: repr(parameters[name]) for name in VALUES},
+        **{name: _told(parameters[name]) for name in VALUES},
         "fitted": json.dumps({name: getattr(network, name) for name in FITTED}, default=_number),
-        "feature_names": json.dumps([*getattr(network, "feature_names_in_", [])]),
-        "on_off": json.dumps(_on_off(model[0]) if model is not network else None),
+        "feature_names": json.dumps(_feature_names(network)),
+        "on_off": json.dumps(_on_off(model) if model is not network else None),
         "notes": json.dumps(notes),
         **recording.versions(),
     }
     files.make_writable("path", path, path.parent)
+    if path.is_dir():
+        raise InputError(f"path is {str(path)!r}, which is a folder; it must be a file, like model.nc")
     with (
         files.atomic(path, path.parent) as temporary,
         netcdf.writing(temporary, dict(neuron=n, presynaptic=n, input=m), variables, attributes) as out,
@@ -93,45 +96,70 @@ def read(path: Path, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
                 raise InputError(f"path is {str(path)!r}, which is not a model kept by save_model or `asynchebb learn`")
             text = {name: value for name, value in file.attrs.items() if isinstance(value, str)}
             arrays = {name: file[name][()] for name in State._fields}
-    except OSError as error:
+        told = {name: json.loads(text[name]) for name in ("parameters", "fitted", "feature_names", "on_off", "notes")}
+        cls = MODELS[text["model"]]
+        kept_values = {name: text[name] for name in VALUES}
+    except (OSError, KeyError) as error:
         why = "there is no such file" if not path.exists() else f"it cannot be read: {error}"
         raise InputError(f"path is {str(path)!r}; {why}") from None
-    parameters = json.loads(text["parameters"])
-    parameters |= {name: given.get(name) or _value(name, text[name]) for name in VALUES}
-    network = MODELS[text["model"]](**parameters)
+    network = cls(**told["parameters"], **{name: _value(name, kept_values[name], given) for name in VALUES})
     network.state_ = State(**{**arrays, "M": np.asfortranarray(arrays["M"])})
-    for name, value in json.loads(text["fitted"]).items():
+    network._network(1, 1)  # what was given may not be usable
+    for name, value in told["fitted"].items():
         setattr(network, name, tuple(value) if isinstance(value, list) else value)
-    if names := json.loads(text["feature_names"]):
-        network.feature_names_in_ = np.array(names, dtype=object)
-    return _with_on_off(network, json.loads(text["on_off"])), json.loads(text["notes"])
+    _name_features(network, told["feature_names"])
+    return _with_on_off(network, told["on_off"]), told["notes"]
 
 
-def _value(kind: str, text: str) -> Any:
+def _told(value: Any) -> str:
+    """A value as text; one whose class is not ours is marked, even if it has the name of one that is."""
+    return repr(value) if value is None or type(value).__module__.startswith("asynchebb.") else f"{OWN}{value!r}"
+
+
+def _value(kind: str, text: str, given: dict[str, Any]) -> Any:
+    if kind in given:
+        return given[kind]
     if text == "None":
         return None
-    if text.partition("(")[0] not in values.variants(kind):
-        raise InputError(f"the model's {kind} is {text}, which is not the package's own; give it: {kind}={text}")
+    if text.startswith(OWN):
+        written = text.removeprefix(OWN)
+        raise InputError(f"the model's {kind} is {written}, which is not the package's own; give it: {kind}={written}")
     return values.parse(kind, text)
+
+
+def _name_features(transformer: Any, names: list[str]) -> None:
+    if names:
+        transformer.feature_names_in_ = np.array(names, dtype=object)
+
+
+def _feature_names(transformer: Any) -> list[str]:
+    return [*getattr(transformer, "feature_names_in_", [])]
 
 
 def _is_pair(model: Any) -> bool:
     return len(model.steps) == 2 and isinstance(model[0], OnOff)
 
 
-def _on_off(split: OnOff) -> dict[str, Any]:
-    return {"n_features_in_": int(split.n_features_in_), "image_shape_": split.image_shape_}
+def _on_off(pipeline: Any) -> dict[str, Any]:
+    split = pipeline[0]
+    return {
+        "steps": [name for name, _ in pipeline.steps],
+        "n_features_in_": int(split.n_features_in_),
+        "image_shape_": split.image_shape_,
+        "feature_names": _feature_names(split),
+    }
 
 
 def _with_on_off(network: HebbianNetwork, kept: dict[str, Any] | None) -> Any:
     if kept is None:
         return network
-    from sklearn.pipeline import make_pipeline
+    from sklearn.pipeline import Pipeline
 
     split = OnOff()
     split.n_features_in_ = kept["n_features_in_"]
     split.image_shape_ = tuple(kept["image_shape_"]) if kept["image_shape_"] else None
-    return make_pipeline(split, network)
+    _name_features(split, kept["feature_names"])
+    return Pipeline([*zip(kept["steps"], (split, network), strict=True)])
 
 
 def _number(value: Any) -> Any:

@@ -18,7 +18,7 @@ from sklearn.decomposition import PCA
 from test_cli import call, refused
 
 import asynchebb as ah
-from asynchebb import comparison, data, engines, learning, model_file
+from asynchebb import comparison, data, engines, learning, model_file, values
 from asynchebb.engines import reference
 
 DIGITS = load_digits()
@@ -87,9 +87,40 @@ def test_a_folder_of_images_is_read_with_its_folders_as_labels(tmp_path):
     found = data.load(str(tmp_path / "images"))
     assert np.array_equal(found.X, DIGITS.images[[0, 2, 4, 1, 3, 5]]) and [*found.labels] == ["even"] * 3 + ["odd"] * 3
     assert data.load(str(tmp_path / "images" / "odd")).labels is None
+    (tmp_path / "images" / "odd" / ".hidden.png").write_text("not an image")
+    assert len(data.load(str(tmp_path / "images")).X) == 6
     Image.fromarray(np.zeros((4, 4), np.uint8)).save(tmp_path / "images" / "odd" / "small.png")
     with pytest.raises(ah.InputError, match=r"differ in size: 0.png is \(8, 8\), small.png \(4, 4\)"):
         data.load(str(tmp_path / "images"))
+
+
+def test_images_of_many_bits_or_with_transparency_keep_what_they_show(tmp_path):
+    deep = np.arange(64, dtype=np.uint16).reshape(8, 8) * 1000
+    (tmp_path / "deep").mkdir()
+    Image.fromarray(deep).save(tmp_path / "deep" / "0.png")
+    assert np.array_equal(data.load(str(tmp_path / "deep")).X[0], deep)
+    (tmp_path / "clear").mkdir()
+    drawing = np.full((8, 8, 4), 255, np.uint8)
+    drawing[:4, :, 3] = 0  # white everywhere, of which the upper half is transparent
+    Image.fromarray(drawing).save(tmp_path / "clear" / "0.png")
+    assert np.array_equal(data.load(str(tmp_path / "clear")).X[0], np.repeat([0, 255], 32).reshape(8, 8))
+    (tmp_path / "pages").mkdir()
+    pages = [Image.fromarray(image.astype(np.uint8)) for image in DIGITS.images[:3]]
+    pages[0].save(tmp_path / "pages" / "0.tif", save_all=True, append_images=pages[1:])
+    with pytest.raises(ah.InputError, match="it has 3 pages"):
+        data.load(str(tmp_path / "pages"))
+
+
+def test_what_looks_like_labels_but_is_not_is_no_hindrance(tmp_path):
+    xarray.Dataset(
+        {"frames": (("time", "y", "x"), DIGITS.images[:9])}, {"y": np.arange(8), "x": np.arange(8)}
+    ).to_netcdf(tmp_path / "grid.nc", engine="h5netcdf")
+    assert data.load(str(tmp_path / "grid.nc")).labels is None
+    np.savez(tmp_path / "hot.npz", X=DIGITS.data[:9], y=np.eye(10)[DIGITS.target[:9]])
+    assert data.load(str(tmp_path / "hot.npz")).labels is None
+    np.savez(tmp_path / "labels.npz", mine=DIGITS.target[:9])
+    found = data.load(str(tmp_path / "hot.npz"), labels=str(tmp_path / "labels.npz"))
+    assert np.array_equal(found.labels, DIGITS.target[:9])
 
 
 def test_what_cannot_be_read_is_said(tmp_path):
@@ -99,6 +130,10 @@ def test_what_cannot_be_read_is_said(tmp_path):
     (tmp_path / "cut").write_bytes(idx(np.zeros((5, 4, 4), np.uint8), 8)[:-3])
     np.save(tmp_path / "words.npy", np.array(["a", "b"]))
     np.save(tmp_path / "line.npy", np.zeros(5))
+    np.save(tmp_path / "nan.npy", np.array([[0.1, 0.2], [0.3, np.nan]]))
+    np.savez(tmp_path / "whole.npz", X=DIGITS.data[:30])
+    (tmp_path / "short.npz").write_bytes((tmp_path / "whole.npz").read_bytes()[:500])
+    (tmp_path / "bad-idx3.gz").write_bytes(gzip.compress(idx(np.zeros((5, 4, 4), np.uint8), 8))[:-9])
     np.savez(tmp_path / "two.npz", one=np.zeros((3, 4)), other=np.zeros((3, 4)))
     for name, said in {
         "missing": "there is no such file",
@@ -108,6 +143,9 @@ def test_what_cannot_be_read_is_said(tmp_path):
         "cut": r"should hold \(5, 4, 4\) numbers",
         "words.npy": "must be real numbers",
         "line.npy": r"an array of shape \(5,\)",
+        "nan.npy": r"not finite, at \(1, 1\)",
+        "short.npz": "cannot be read",
+        "bad-idx3.gz": "cannot be read",
         "two.npz": "array is not given.*one, other",
     }.items():
         with pytest.raises(ah.InputError, match=said):
@@ -115,7 +153,9 @@ def test_what_cannot_be_read_is_said(tmp_path):
     with pytest.raises(ah.InputError, match=r"array is 'third'.*one, other"):
         data.load(str(tmp_path / "two.npz"), "third")
     with pytest.raises(ah.InputError, match=r"labels is 'no.npy'; there is no such file"):
-        data.load(str(tmp_path / "line.npy"), labels="no.npy")
+        data.load("digits", labels="no.npy")
+    with pytest.raises(ah.InputError, match=r"array is 'X'; 'digits' is not a file of several arrays"):
+        data.load("digits", "X")
     np.save(tmp_path / "y.npy", np.zeros(7))
     with pytest.raises(ah.InputError, match=r"labels has shape \(7,\); there are 1797 samples"):
         data.load("digits", labels=str(tmp_path / "y.npy"))
@@ -148,15 +188,57 @@ def test_learning_that_is_broken_off_goes_on_and_ends_in_the_same_bits(tmp_path,
     with pytest.raises(KeyboardInterrupt):
         learning.learn(small(), shown, tmp_path / "broken", on_progress=stop)
     assert not (tmp_path / "broken" / "model.nc").exists()
+    learning.learn(small(r_b=2), data.Data("other", DIGITS.data[:70]), tmp_path / "broken")  # leaves the part alone
+    (tmp_path / "broken" / "model.nc").unlink()
     begun_at: list[int] = []
     learning.learn(small(), shown, tmp_path / "broken", on_progress=lambda done, of: begun_at.append(done))
-    assert begun_at[0] > 200 and not (tmp_path / "broken" / "model.part.nc").exists()
+    assert begun_at[0] > 200 and not [*(tmp_path / "broken").glob("*.part.nc")]
     (one, notes), (other, others) = (model_file.read(tmp_path / name / "model.nc", {}) for name in ("whole", "broken"))
     assert all(np.array_equal(a, b) for a, b in zip(one.state_, other.state_, strict=True)) and notes == others
     learning.learn(small(), shown, tmp_path / "whole", on_progress=lambda done, of: begun_at.append(-done))
     assert begun_at[-1] == -400  # nothing but the end: it was learned before
+    changed = DIGITS.data[:200].copy()
+    changed[1, 5] += 1
+    for network, samples in ((small(r_b=2), shown), (small(), data.Data("some", changed))):
+        with pytest.raises(ah.InputError, match="a model of other data or parameters"):
+            learning.learn(network, samples, tmp_path / "whole")
+
+
+def test_a_rule_of_ones_own_that_was_edited_is_another_model(tmp_path):
+    shown = data.Data("some", DIGITS.data[:20])
+
+    def mine(leak):
+        path = tmp_path / "mine.py"
+        path.write_text(
+            "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Mine:\n    eta: float = 0.01\n"
+            f"    def leak_w(self, y_i):\n        return {leak}\n"
+            "    def leak_m(self, y_i):\n        return 1.0\n"
+            "    def rate(self, y_i, a_i):\n        return self.eta, a_i\n"
+        )
+        return small(rule=values.parse("rule", f"{path}:Mine()"), engine="reference", hold=5, settle=5)
+
+    learning.learn(mine("1.0"), shown, tmp_path / "out")
+    learning.learn(mine("1.0"), shown, tmp_path / "out")
     with pytest.raises(ah.InputError, match="a model of other data or parameters"):
-        learning.learn(small(r_b=2), shown, tmp_path / "whole")
+        learning.learn(mine("2.0"), shown, tmp_path / "out")
+    learning.encode(
+        model_file.read(tmp_path / "out" / "model.nc", {"rule": ah.Hebbian()})[0], shown, tmp_path / "codes.npy"
+    )
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e200])
+def test_measures_do_not_depend_on_the_scale(factor, tmp_path):
+    one, other = (
+        learning.learn(small(), data.Data("some", k * DIGITS.data[:60]), tmp_path / str(k)) for k in (1.0, factor)
+    )
+    assert other == pytest.approx(one, rel=1e-3)
+
+
+def test_data_that_are_no_pictures_are_drawn_as_rows_and_curves(tmp_path):
+    for name, X in (("rates", DIGITS.data[:30, :40]), ("tall", DIGITS.data[:30].reshape(30, 64, 1))):
+        assert data.Data(name, X).shape == (1, X.shape[1])
+        learning.learn(small(), data.Data(name, X), tmp_path / name)
+        assert "(black)" in (tmp_path / name / "report.html").read_text()
 
 
 def test_signed_data_are_split_on_the_way(tmp_path):
@@ -176,6 +258,8 @@ def test_the_commands_learn_and_encode(tmp_path):
     assert "60/60 samples" in done.stdout and "reconstruction error" in done.stdout
     done = call("encode", "out/model.nc", "x.npz", "--out", "codes.npz", folder=tmp_path)
     assert done.returncode == 0, done.stderr
+    for out in ("x.npz", "out"):
+        assert "out is" in refused("encode", "out/model.nc", "x.npz", "--out", out, folder=tmp_path)
     with np.load(tmp_path / "codes.npz") as codes:
         assert codes["codes"].shape == (60, 8) and np.array_equal(codes["labels"], DIGITS.target[:60])
         assert np.array_equal(codes["codes"], ah.load_model(tmp_path / "out/model.nc").transform(DIGITS.images[:60]))
@@ -186,7 +270,10 @@ def test_the_commands_learn_and_encode(tmp_path):
     [
         (("learn", "nothing"), "there is no such file"),
         (("learn", "digits", "--n", "0"), "n is 0; it must be a whole number of at least 1"),
-        (("learn", "digits", "--r-b", "-1"), "'r_b' parameter of AsyncHebbian must be a float in the range [0.0, inf)"),
+        (("learn", "digits", "--r-b", "-1"), "Asynchronous.r_b is -1.0; it must be a number of at least 0"),
+        (("learn", "digits", "--model", "discrete", "--r-b", "2"), "r_b is given, but the discrete model has none"),
+        (("learn", "digits", "--seed", "-1"), "seed is -1; it must be a whole number of at least 0"),
+        (("compare", "digits", "--n", "0"), "n is 0; it must be a whole number of at least 1"),
         (("learn", "digits", "--scale", "big"), "scale is 'big'; it must be norm, none or a number"),
         (("learn", "digits", "--model", "deep"), "model is 'deep'; it must be one of asynchronous"),
         (("encode", "nothing.nc", "digits"), "there is no such file"),
@@ -204,7 +291,7 @@ def test_what_a_command_cannot_use_is_said_in_a_sentence(arguments, said, tmp_pa
 class Here:
     """Does what is submitted at once, in this process: a process for each measurement takes long to start."""
 
-    def __init__(self, workers):
+    def __init__(self, workers, timeout):
         self.submitted = Future()
 
     def __enter__(self):
@@ -266,19 +353,30 @@ def test_independent_components_span_the_principal_ones_even_if_a_corner_is_dark
     assert errors[0] == pytest.approx(errors[1], rel=1e-6)
 
 
+QUOTED = {
+    "error of its own reconstruction, 1 − cos": "error",
+    "error of its own reconstruction": "error",
+    "error of the best linear readout": "readout",
+    "accuracy, logistic regression on the codes": "linear_probe",
+    "accuracy, 5 nearest neighbours": "neighbours",
+    "forgetting, two classes at a time": "forgetting",
+    "samples a second, `partial_fit`": "learned_a_second",
+    "samples a second, `transform`": "encoded_a_second",
+    "bars found, of 16": "factors_found",
+}
+
+
 def test_the_readme_quotes_what_was_measured():
     root = Path(__file__).parent.parent
-    readme = [line.split(" | ") for line in (root / "README.md").read_text().splitlines()]
-    quoted = [row for row in readme if row[0].startswith(("| digits: ", "| crossbars: ", "| patches: "))]
     measured, of = {}, ""
     for line in (root / "docs" / "comparison.md").read_text().splitlines():
         of = line[2:].partition(":")[0] if line.startswith("# ") else of
-        cells = [cell.strip().partition(" ±")[0] for cell in line.strip("| ").split("|")]
-        measured.setdefault(of, []).append(tuple(cells[2:9]))
-    assert len(quoted) == 12
-    for row in quoted:
-        cells = tuple(cell.strip(" |") for cell in row[1:])
-        assert cells in measured[row[0][2:].partition(":")[0]], row
+        measure, *cells = (cell.strip().partition(" ±")[0] for cell in line.strip("| ").split("|"))
+        measured[of, measure] = cells[1:8]
+    rows = re.findall(r"^\| (digits|crossbars|patches): (.*?) \| (.*) \|$", (root / "README.md").read_text(), re.M)
+    assert len(rows) == 12
+    for of, says, cells in rows:
+        assert cells.split(" | ") == measured[of, comparison.MEASURES[QUOTED[says]].says], (of, says)
 
 
 def test_the_docs_say_the_samples_a_second_that_were_measured():

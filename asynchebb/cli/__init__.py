@@ -202,7 +202,10 @@ def main() -> None:
             raise
         code = _said("there is no space left; what is done is kept, and the same command goes on from there", 1)
     if code == 130:  # Ctrl-C, as Typer passes it on
-        _said("interrupted; the same command goes on from the last snapshot", code)
+        so_on = (
+            "nothing was written" if "encode" in sys.argv[1:2] else "the same command goes on from the last snapshot"
+        )
+        _said(f"interrupted; {so_on}", code)
     sys.exit(code)
 
 

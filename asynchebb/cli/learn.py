@@ -44,8 +44,8 @@ def learn(
     passes: Passes = 10,
     hold: shared.Hold = 500,
     settle: Annotated[int, typer.Option(help="Euler steps in which a sample settles when it is encoded")] = 500,
-    r_b: Annotated[float, typer.Option("--r-b", help="bursting threshold of the asynchronous model")] = 1.0,
-    r_r: Annotated[float, typer.Option("--r-r", help="refractory period of the asynchronous model")] = 100,
+    r_b: Annotated[float | None, typer.Option("--r-b", help="the asynchronous model's bursting threshold: 1.0")] = None,
+    r_r: Annotated[float | None, typer.Option("--r-r", help="its refractory period: 100 Euler steps")] = None,
     rule: shared.Rule = None,
     dynamics: shared.Dynamics = None,
     weights: shared.Weights = None,
@@ -63,15 +63,20 @@ def learn(
     """
     from asynchebb import data as datasets
     from asynchebb import learning, values
-    from asynchebb.checks import at_least
+    from asynchebb.checks import InputError, at_least, one_of
+    from asynchebb.estimator import MODELS
 
+    one_of("model", model, MODELS)
     for name, value in (("n", n), ("passes", passes), ("hold", hold), ("settle", settle)):
         at_least(1)(name, value)
+    at_least(0)("seed", seed)
+    burst = {name: value for name, value in (("r_b", r_b), ("r_r", r_r)) if value is not None}
+    if burst and model != "asynchronous":
+        raise InputError(f"{', '.join(burst)} is given, but the {model} model has none; leave it out")
     given = {"rule": rule, "dynamics": dynamics, "weights": weights}
     parts = {kind: values.parse(kind, text) for kind, text in given.items() if text is not None}
-    burst = {"r_b": r_b, "r_r": r_r} if model == "asynchronous" else {}
     own = {**parts, **burst, "hold": hold, "settle": settle, "max_iter": passes, "scale": _scale(scale)}
-    network = _estimator(model)(n, random_state=seed, engine=engine, **own)
+    network = MODELS[model](n, random_state=seed, engine=engine, **own)
     shown = datasets.load(data, array)
     with _sentences(), _progress(f"{model} on {shown.name}") as on_progress:
         measures = learning.learn(network, shown, out, "asynchebb " + shlex.join(sys.argv[1:]), on_progress)
@@ -91,10 +96,16 @@ def encode(
     """Write the rates to which each sample brings the model: an array (samples, neurons)."""
     from asynchebb import data as datasets
     from asynchebb import learning, model_file, values
+    from asynchebb.checks import InputError
     from asynchebb.rules import Hebbian
+    from asynchebb.weights import Exponential
 
-    # To encode, no rule is needed: one of the user's own need not be there.
-    given = {"rule": Hebbian()} | ({} if dynamics is None else {"dynamics": values.parse("dynamics", dynamics)})
+    if Path(data).exists() and out.exists() and out.samefile(data):
+        raise InputError(f"out is {str(out)!r}, which is the data; it must be another file")
+    # To encode, neither a rule nor initial weights are needed: those of the user's own need not be there.
+    given = {"rule": Hebbian(), "weights": Exponential()} | (
+        {} if dynamics is None else {"dynamics": values.parse("dynamics", dynamics)}
+    )
     coder, _ = model_file.read(model, given)
     shown = datasets.load(data, array, labels)
     with _sentences(), _progress("encoding") as on_progress:
@@ -150,19 +161,6 @@ def compare(
         typer.echo(str(out / name))
 
 
-def _estimator(model: str) -> Any:
-    from asynchebb import estimator
-    from asynchebb.checks import one_of
-
-    models = {
-        "asynchronous": estimator.AsyncHebbian,
-        "continuous": estimator.ContinuousHebbian,
-        "discrete": estimator.DiscreteHebbian,
-    }
-    one_of("model", model, models)
-    return models[model]
-
-
 def _scale(text: str) -> Any:
     from asynchebb.checks import InputError
 
@@ -189,7 +187,8 @@ def _sentences() -> Iterator[None]:
     except (ValueError, TypeError) as error:
         raise InputError(str(error)) from error
     for warning in said:
-        typer.echo(f"asynchebb: warning: {warning.message}", err=True)
+        if issubclass(warning.category, SilentNetwork):
+            typer.echo(f"asynchebb: warning: {warning.message}", err=True)
 
 
 @contextmanager
