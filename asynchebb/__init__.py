@@ -18,7 +18,7 @@ from asynchebb.sweeps import Stopped, open_sweep, sweep
 from asynchebb.weights import Exponential, Gaussian
 
 if TYPE_CHECKING:
-    from asynchebb.estimator import (
+    from asynchebb.estimators import (
         AsyncHebbian,
         ContinuousHebbian,
         DiscreteHebbian,
@@ -34,7 +34,7 @@ __version__ = version("asynchebb")
 _LATER = {
     **dict.fromkeys(
         ("AsyncHebbian", "ContinuousHebbian", "DiscreteHebbian", "HebbianNetwork", "OnOff", "SilentNetwork"),
-        "estimator",
+        "estimators",
     ),
     **dict.fromkeys(("load_model", "save_model"), "model_file"),
 }

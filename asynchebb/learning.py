@@ -19,7 +19,8 @@ from sklearn.pipeline import make_pipeline
 from asynchebb import files, metrics, model_file, pages
 from asynchebb.checks import InputError
 from asynchebb.data import Data
-from asynchebb.estimator import ROWS, HebbianNetwork, OnOff
+from asynchebb.estimators import HebbianNetwork, OnOff
+from asynchebb.estimators.rows import ROWS
 from asynchebb.simulate import RESULTS_VERSION, describe
 
 TESTED = 200  # samples, of those that it learns from, on which the error is measured on the way
@@ -110,15 +111,10 @@ def _learned(
 def _identity(network: HebbianNetwork, data: Data) -> str:
     """Tells a model by its parameters, equations of one's own among them, and its data."""
     X = data.X.reshape(len(data.X), -1)
-    parameters = {name: value for name, value in network.get_params().items() if name != "verbose"}
-    parameters |= {"equations": network._network(1, 1), "rule": None, "dynamics": None, "weights": None}
-    told = [
-        RESULTS_VERSION,
-        type(network).__name__,
-        sorted(parameters),
-        [parameters[name] for name in sorted(parameters)],
-    ]
-    digest = hashlib.sha256(describe([*told, data.X.shape, str(data.X.dtype)]).encode())
+    equations = network.make_network(network.n_components, X.shape[1])
+    how = (network.hold, network.settle, network.max_iter, network.scale, network.random_state, network.engine)
+    told = describe([RESULTS_VERSION, type(network).__name__, equations, how, data.X.shape, str(data.X.dtype)])
+    digest = hashlib.sha256(told.encode())
     for start in range(0, len(X), ROWS):
         digest.update(np.ascontiguousarray(X[start : start + ROWS]).tobytes())
     return digest.hexdigest()[:20]

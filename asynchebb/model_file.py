@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from asynchebb import estimator, files, values
+from asynchebb import estimators, files, values
 from asynchebb.checks import InputError
-from asynchebb.estimator import HebbianNetwork, OnOff
+from asynchebb.estimators import HebbianNetwork, OnOff
 from asynchebb.network import State
 
 FORMAT = "asynchebb model"
-MODELS = {cls.__name__: cls for cls in estimator.MODELS.values()}
+MODELS = {cls.__name__: cls for cls in estimators.MODELS.values()}
 OWN = "own "  # before a value whose class is not the package's
 VALUES = ("rule", "dynamics", "weights")  # parameters that are values with equations
 FITTED = ("n_iter_", "n_samples_seen_", "scale_", "image_shape_", "n_features_in_", "_seed", "_has_scale")
@@ -104,7 +104,7 @@ def read(path: Path, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         raise InputError(f"path is {str(path)!r}; {why}") from None
     network = cls(**told["parameters"], **{name: _value(name, kept_values[name], given) for name in VALUES})
     network.state_ = State(**{**arrays, "M": np.asfortranarray(arrays["M"])})
-    network._network(1, 1)  # what was given may not be usable
+    network.make_network(1, 1)  # what was given may not be usable
     for name, value in told["fitted"].items():
         setattr(network, name, tuple(value) if isinstance(value, list) else value)
     _name_features(network, told["feature_names"])

@@ -19,6 +19,7 @@ from test_cli import call, refused
 
 import asynchebb as ah
 from asynchebb import comparison, data, engines, learning, model_file, values
+from asynchebb.comparison import measures, methods
 from asynchebb.engines import reference
 
 DIGITS = load_digits()
@@ -312,7 +313,7 @@ def test_compare_measures_what_it_says_and_keeps_it(tmp_path, monkeypatch):
     outcome = comparison.compare(shown, 8, tmp_path, seeds=2, passes=1, methods=methods)
     assert set(outcome["methods"]) == {*methods} and json.loads((tmp_path / "comparison.json").read_text()) == outcome
     network, pca, raw = (outcome["methods"][method]["mean"] for method in methods)
-    assert set(network) >= {*comparison.MEASURES} - {"recovery", "factors_found", "megabytes"} and set(network) == set(
+    assert set(network) >= {*measures.MEASURES} - {"recovery", "factors_found", "megabytes"} and set(network) == set(
         pca
     )
     assert set(raw) == {"hoyer", "active", "linear_probe", "neighbours"}
@@ -336,18 +337,18 @@ def test_every_method_is_measured_by_the_same_measures():
     bars = ah.Crossbars(6)
     X, _ = comparison.prepared(data.Data("bars", bars.sample(np.random.default_rng(0), 200), None, bars))
     assert np.sqrt(np.mean(np.sum(X**2, axis=1))) == pytest.approx(27**0.5)
-    for method in comparison.OTHERS:
-        found, components = comparison.measure(method, X, None, bars, 10, 0, 1)
+    for method in methods.OTHERS:
+        found, components = measures.measure(method, X, None, bars, 10, 0, 1)
         assert {"error", "residual", "readout", "hoyer", "recovery", "fit_seconds"} <= {*found}
         assert ("learned_a_second" in found) == (method != "FastICA") and components.shape == (10, 36)
-    assert "left_out" in comparison.measure("FastICA", X, None, bars, 50, 0, 1)[0]
+    assert "left_out" in measures.measure("FastICA", X, None, bars, 50, 0, 1)[0]
 
 
 def test_independent_components_span_the_principal_ones_even_if_a_corner_is_dark():
     X = comparison.prepared(data.load("digits"))[0]
     assert not X[:, 0].any()  # scikit-learn's FastICA would lose components by it
     errors = []
-    for model in (comparison.make("FastICA", 16, 0, 1), PCA(16)):
+    for model in (methods.make("FastICA", 16, 0, 1), PCA(16)):
         model.fit(X)
         errors.append(np.sum((model.inverse_transform(model.transform(X)) - X) ** 2))
     assert errors[0] == pytest.approx(errors[1], rel=1e-6)
@@ -376,7 +377,7 @@ def test_the_readme_quotes_what_was_measured():
     rows = re.findall(r"^\| (digits|crossbars|patches): (.*?) \| (.*) \|$", (root / "README.md").read_text(), re.M)
     assert len(rows) == 12
     for of, says, cells in rows:
-        assert cells.split(" | ") == measured[of, comparison.MEASURES[QUOTED[says]].says], (of, says)
+        assert cells.split(" | ") == measured[of, measures.MEASURES[QUOTED[says]].says], (of, says)
 
 
 def test_the_docs_say_the_samples_a_second_that_were_measured():

@@ -64,7 +64,7 @@ def learn(
     from asynchebb import data as datasets
     from asynchebb import learning, values
     from asynchebb.checks import InputError, at_least, one_of
-    from asynchebb.estimator import MODELS
+    from asynchebb.estimators import MODELS
 
     one_of("model", model, MODELS)
     for name, value in (("n", n), ("passes", passes), ("hold", hold), ("settle", settle)):
@@ -136,6 +136,7 @@ def compare(
 
     from asynchebb import comparison
     from asynchebb import data as datasets
+    from asynchebb.comparison import measures
 
     shown = datasets.load(data, array, labels)
     with Progress(TextColumn("{task.description:>28}"), BarColumn(), MofNCompleteColumn()) as bars:
@@ -152,7 +153,7 @@ def compare(
         table.add_column(SHORT.get(one, one), justify="right")
     for name in comparison.shown_measures(outcome):
         cells = (comparison.cell(found, name).partition(" ±")[0] for found in outcome["methods"].values())
-        table.add_row(comparison.MEASURES[name].says, *cells)
+        table.add_row(measures.MEASURES[name].says, *cells)
     Console().print(table)
     for line in outcome["left_out"]:
         typer.echo(line)
@@ -178,7 +179,7 @@ def _sentences() -> Iterator[None]:
     import warnings
 
     from asynchebb.checks import InputError
-    from asynchebb.estimator import SilentNetwork
+    from asynchebb.estimators import SilentNetwork
 
     try:
         with warnings.catch_warnings(record=True) as said:

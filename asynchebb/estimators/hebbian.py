@@ -1,15 +1,13 @@
-"""The networks as scikit-learn estimators, and the ON/OFF split that brings signed data to them."""
+"""A network as a scikit-learn estimator: all but its schedule."""
 
 from __future__ import annotations
 
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
-from math import prod
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,9 +20,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from asynchebb import engines, metrics
 from asynchebb.engines import traces
-from asynchebb.network import NEVER_UPDATED, Network, State
-from asynchebb.rules import Hebbian, Oja
-from asynchebb.schedules import Asynchronous, Continuous, Discrete
+from asynchebb.estimators.rows import NORM, ROWS, flat, norm_scale
+from asynchebb.estimators.silence import PATIENCE, how_to_calm, warn_if_silent
+from asynchebb.network import Network, State
+from asynchebb.rules import Hebbian
 
 try:  # scikit-learn's own progress bars and monitors: it has them since version 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -40,19 +39,8 @@ except ImportError:
         return method
 
 
-# choice: data are brought to the root mean square norm of the paper's stimuli, crosses of 14 × 14 pixels. A settled
-# network's rates have about the norm of its input, so that a threshold r_b means the same on any data.
-NORM = 27**0.5
-
 BLOCK = 64  # samples shown in one call of an engine, which cannot be interrupted
-PATIENCE = 500  # Euler steps in which a stream may be silent at first
-ASKED = 8  # samples that are tried when all neurons are silent
 TOO_STRONG = 100 * NORM  # a sample of this norm would ruin the weights
-ROWS = 4096  # samples brought to the network's precision at once
-
-
-class SilentNetwork(UserWarning):
-    """The data are too weak to make a neuron learn, or so strong that no neuron answers any more."""
 
 
 @dataclass(eq=False, repr=False)
@@ -149,7 +137,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
                 print(f"[{type(self).__name__}] {self.n_iter_} of {self.max_iter}: {rate:,.0f} samples/s")
             stop = self._tell(task, "end", X)
         self._tell(context, "end", X)
-        self._warn_if_silent(X, whole=True, stacklevel=4 if CALLBACKS else 3)
+        warn_if_silent(self, X, whole=True, stacklevel=4 if CALLBACKS else 3)
         return self
 
     def _tell(self, context: Any, what: str, X: Any) -> bool:
@@ -168,7 +156,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         X = self._checked(X, reset=False) if resume else self._begin(X)
         while self.n_samples_seen_ < self.max_iter * X.shape[0]:
             yield from self._rest_of_pass(X)
-        self._warn_if_silent(X, whole=True)
+        warn_if_silent(self, X, whole=True)
 
     def partial_fit(self, X: Any, y: Any = None) -> HebbianNetwork:
         """Show X once, in its order, from one sample on; activity carries over from what was shown before."""
@@ -187,7 +175,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         for start in range(0, X.shape[0], BLOCK):
             self._show(X[start : start + BLOCK])
         self.n_iter_ += 1
-        self._warn_if_silent(X, whole=False)
+        warn_if_silent(self, X, whole=False)
         return self
 
     def begin(self, X: Any, y: Any = None) -> HebbianNetwork:
@@ -201,7 +189,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             self._check_parameters()
             X = self._checked(X, reset=True)
             self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            network = self._network(self.n_components, X.shape[1])
+            network = self.make_network(self.n_components, X.shape[1])
             state = network.init(np.random.default_rng(self._seed))
             # choice: from rest, so that all that is learned comes from the data.
             u, rates = network.dynamics.step(np.zeros_like(state.u), np.zeros_like(state.u))
@@ -241,7 +229,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def _show(self, X: Any) -> None:
         X = self._scaled(X)
         self._check_strength(X)
-        network = self._network(*self.state_.W.shape)
+        network = self.make_network(*self.state_.W.shape)
         no_traces = traces.empty((), 0, network.n, X.dtype)
         # The state changes in place; that, and the count of what it has seen, are not to be parted by a Ctrl-C.
         with np.errstate(over="ignore", invalid="ignore"), _uninterrupted():
@@ -259,7 +247,8 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
                 f"{TOO_STRONG:.0f} it would ruin the weights: clip it, or raise scale (now {self.scale!r})"
             )
 
-    def _network(self, n: int, m: int) -> Network:
+    def make_network(self, n: int, m: int) -> Network:
+        """The network of n neurons on m inputs that the parameters say."""
         given = {kind: getattr(self, kind) for kind in ("dynamics", "weights") if getattr(self, kind) is not None}
         rule = self.default_rule() if self.rule is None else self.rule
         network = Network(n, m, rule=rule, schedule=self.schedule(), **given)
@@ -269,44 +258,8 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         if not np.isfinite(values.sum()):
             raise FloatingPointError(
                 f"the network has diverged: its rates are no longer finite after {self.n_samples_seen_:,} samples. "
-                f"{self._how_to_calm()} and start anew"
+                f"{how_to_calm(self)} and start anew"
             )
-
-    def _warn_if_silent(self, X: Any, whole: bool, stacklevel: int = 3) -> None:
-        """If the data teach nothing (any more), or nobody answers to them; `whole` if X is all data, shown by `fit`."""
-        silence = int(self.state_.c.min())  # Euler steps since a neuron has learned
-        lately = max(X.shape[0] // 2, -(-self._patience() // self.hold))  # samples
-        if not self.learning:
-            return
-        if not self._has_scale:
-            said = "nothing was learned: X was all zeros so far, and no neuron was active"
-        elif silence >= NEVER_UPDATED + (0 if whole else self._patience()):
-            said = f"nothing was learned: no neuron has burst so far; the data are too weak. {self._how_to_burst()}"
-        elif not self.state_.y.any() and self._is_dead(X):
-            largest = max(self.state_.W.max(), self.state_.M.max())
-            said = (
-                f"no neuron answers to the data any more: strong samples have driven weights up to {largest:.3g}, for "
-                f"which the Euler step is too long. {self._how_to_calm()} and start anew"
-            )
-        elif whole and silence >= lately * self.hold:
-            burst = np.count_nonzero(self.state_.c < NEVER_UPDATED)
-            said = (
-                f"learning has stopped: no neuron has burst in the last {lately:,} samples, and {burst} of "
-                f"{len(self.state_.c)} ever have; the data are too weak. {self._how_to_burst()}"
-            )
-        else:
-            return
-        warnings.warn(said, SilentNetwork, stacklevel=stacklevel)
-
-    def _is_dead(self, X: Any) -> bool:
-        """Does no neuron answer to any of the first samples that are not zero?"""
-        rows = next(iter(_dense_blocks(X[:ROWS])))
-        rows = rows[rows.any(axis=1)][:ASKED]
-        return bool(len(rows)) and not self._settled(rows).any()
-
-    def _how_to_calm(self) -> str:
-        dt = getattr(self._network(1, 1).dynamics, "dt", "your own")
-        return f"Raise scale (now {self.scale!r}: {self.scale_:.4g}), lower dynamics.dt (now {dt}) or the rule's eta,"
 
     def _patience(self) -> int:
         """Euler steps without a burst that are nothing to speak of."""
@@ -328,7 +281,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         return self._settled(X).astype(np.float64 if X.dtype == np.float64 else np.float32, copy=False)
 
     def _settled(self, X: Any) -> np.ndarray:
-        network = self._network(*self.state_.W.shape)
+        network = self.make_network(*self.state_.W.shape)
         Y = np.empty((X.shape[0], network.n), self.state_.W.dtype)
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, len(Y), ROWS):
@@ -392,7 +345,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     # Data
 
     def _checked(self, X: Any, reset: bool) -> Any:
-        X, shape = _flat(self, X, reset)
+        X, shape = flat(self, X, reset)
         try:
             X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_non_negative=True)
         except ValueError as error:
@@ -420,149 +373,6 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         return tags
 
 
-@dataclass(eq=False, repr=False)
-class AsyncHebbian(HebbianNetwork):
-    """The asynchronous network: each neuron learns when it bursts (y_i > r_b), then rests for r_r steps.
-
-    Further parameters
-    ------------------
-    r_b : number, default=1.0
-        The rate above which a neuron bursts. Rates are those of data divided by `scale_`.
-    r_r : number, default=100
-        Euler steps that a neuron rests after it has learned.
-    """
-
-    _: KW_ONLY
-    r_b: Any = 1.0
-    r_r: Any = 100
-
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        **HebbianNetwork._parameter_constraints,
-        "r_b": [Interval(Real, 0, None, closed="left")],
-        "r_r": [Interval(Real, 0, None, closed="left")],
-    }
-
-    def schedule(self) -> Any:
-        return Asynchronous(self.r_b, self.r_r)
-
-    def _patience(self) -> int:
-        return PATIENCE + int(self.r_r)  # it may be at rest
-
-    def _how_to_burst(self) -> str:
-        scale = "" if self.scale == "norm" else f", let scale='norm' find the data's scale (now {self.scale!r})"
-        return f"Lower r_b (now {self.r_b}){scale}, or show each sample longer (hold, now {self.hold})"
-
-
-@dataclass(eq=False, repr=False)
-class DiscreteHebbian(HebbianNetwork):
-    """The discrete network: all neurons learn at the last step of each sample's hold."""
-
-    def schedule(self) -> Any:
-        return Discrete()
-
-
-@dataclass(eq=False, repr=False)
-class ContinuousHebbian(HebbianNetwork):
-    """The continuous network: all neurons learn at every step, by Oja's rule at η = 0.001."""
-
-    default_rule: ClassVar[type] = Oja
-
-    def schedule(self) -> Any:
-        return Continuous()
-
-
-MODELS = {"asynchronous": AsyncHebbian, "discrete": DiscreteHebbian, "continuous": ContinuousHebbian}
-for _model in MODELS.values():
-    _model.__doc__ = f"{_model.__doc__}\n{(HebbianNetwork.__doc__ or '').partition(chr(10))[2]}"
-
-
-def norm_scale(X: Any) -> float:
-    """What brings the root mean square norm of the rows to NORM, when they are divided by it."""
-    largest = float(X.max())  # squares of very large or very small numbers would not be numbers
-    squares = sum(float(np.sum(np.square(block / largest))) for block in _dense_blocks(X))
-    return largest * (squares / X.shape[0]) ** 0.5 / NORM
-
-
-class OnOff(TransformerMixin, BaseEstimator):
-    """Signed data as two non-negative channels, [x]₊ and [−x]₊, side by side: (samples, 2 · n_features).
-
-    Images (samples, height, width) are taken too; a field over both channels has the shape (2, height, width).
-    """
-
-    def fit(self, X: Any, y: Any = None) -> OnOff:
-        self._checked(X, reset=True)
-        return self
-
-    def transform(self, X: Any) -> Any:
-        check_is_fitted(self)
-        X = self._checked(X, reset=False)
-        if sparse.issparse(X):
-            return sparse.hstack([X.maximum(0), (-X).maximum(0)], format="csr")
-        return np.concatenate([np.maximum(X, 0), np.maximum(-X, 0)], axis=1)
-
-    def inverse_transform(self, X: Any) -> Any:
-        """ON minus OFF, in the data's own shape."""
-        check_is_fitted(self)
-        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X", estimator=self)
-        m = self.n_features_in_
-        if X.shape[1] != 2 * m:
-            raise ValueError(f"X has {X.shape[1]} features, but OnOff makes {2 * m} out of {m}")
-        signed = X[:, :m] - X[:, m:]
-        if self.image_shape_ is None:
-            return signed
-        signed = signed.toarray() if sparse.issparse(signed) else signed
-        return signed.reshape(len(signed), *self.image_shape_)
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        from sklearn.utils.validation import _check_feature_names_in
-
-        names = _check_feature_names_in(self, input_features)
-        return np.array([f"{name}_{sign}" for sign in ("on", "off") for name in names], dtype=object)
-
-    def _checked(self, X: Any, reset: bool) -> Any:
-        X, shape = _flat(self, X, reset)
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
-        if reset:
-            self.image_shape_ = shape
-        return X
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = tags.input_tags.three_d_array = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-def _flat(estimator: Any, X: Any, anew: bool) -> tuple[Any, tuple[int, ...] | None]:
-    """Images as rows, and their shape, which must be the fitted one if not anew; other data as they are, and None."""
-    name = type(estimator).__name__
-    if isinstance(X, Iterator):
-        raise TypeError(
-            f"X is an iterator ({type(X).__name__}), which {name} cannot take whole; take its batches one by one: "
-            "for batch in X: model.partial_fit(batch)"
-        )
-    if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
-        shapes = {np.shape(image) for image in X}
-        if len(shapes) > 1:
-            raise ValueError(
-                f"X is a list of images of shapes {', '.join(map(str, sorted(shapes)))}; all must be alike"
-            )
-        X = np.stack(X)
-    dimensions = getattr(X, "ndim", 0)
-    if dimensions > 3:
-        raise ValueError(f"X has shape {X.shape}; it must be (samples, features) or (samples, height, width)")
-    fitted = None if anew else estimator.image_shape_
-    if fitted is not None and tuple(getattr(X, "shape", ())) == fitted:
-        raise ValueError(f"X has shape {X.shape}, which is one image; give it as a batch of one: X[None]")
-    if dimensions < 3 or sparse.issparse(X):
-        return X, None
-    X = np.asanyarray(X)
-    shape = tuple(X.shape[1:])
-    if fitted is not None and shape != fitted:
-        raise ValueError(f"X has images of shape {shape}; {name} was fitted on {fitted}")
-    return X.reshape(len(X), prod(shape)), shape
-
-
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
     """A Ctrl-C is heard at the end."""
@@ -577,12 +387,6 @@ def _uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before if before is not None else signal.default_int_handler)
         if heard:
             signal.raise_signal(signal.SIGINT)
-
-
-def _dense_blocks(X: Any) -> Iterator[np.ndarray]:
-    for start in range(0, X.shape[0], ROWS):
-        block = X[start : start + ROWS]
-        yield np.asarray(block.toarray() if sparse.issparse(block) else block, np.float64)
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

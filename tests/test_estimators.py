@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import asynchebb as ah
 from asynchebb import engines
-from asynchebb.estimator import NORM
+from asynchebb.estimators.rows import NORM
 
 X, LABELS = load_digits(return_X_y=True)
 MODELS = [ah.AsyncHebbian, ah.DiscreteHebbian, ah.ContinuousHebbian]

@@ -1,0 +1,209 @@
+"""`asynchebb compare`: the networks beside scikit-learn's methods, on the same data and number of components.
+
+Each method is measured for each seed in a process of its own, one after the other, so that time and
+memory are its own. What was measured is kept, and not measured again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import BrokenExecutor
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from asynchebb import files, pages
+from asynchebb.checks import InputError, at_least
+from asynchebb.comparison.measures import MEASURES, PHASES, TESTED, measure
+from asynchebb.comparison.methods import BATCH, METHODS
+from asynchebb.data import Data
+from asynchebb.estimators import OnOff
+from asynchebb.estimators.rows import norm_scale
+from asynchebb.sweeps.executors import Stopped
+
+IDLE = 5  # seconds after which a process that nobody waits for ends
+LOGARITHMIC = ("fit_seconds", "learned_a_second", "encoded_a_second")
+
+
+def compare(
+    data: Data,
+    n: int | None,
+    out: Path,
+    seeds: int = 3,
+    passes: int = 10,
+    methods: Sequence[str] = (),
+    on_progress: Callable[[str, int, int], object] = lambda doing, done, of: None,
+) -> dict[str, Any]:
+    """Measure each method, as far as that has not been done; write comparison.json, .md and .png."""
+    from loky import ProcessPoolExecutor
+
+    methods = tuple(dict.fromkeys(methods)) or METHODS
+    for method in methods:
+        if method not in METHODS:
+            raise InputError(f"method is {method!r}; the methods are {', '.join(METHODS)}")
+    at_least(1)("seeds", seeds)
+    at_least(1)("passes", passes)
+    X, shape = prepared(data)
+    n = max(1, min(100, X.shape[1] // 2)) if n is None else n
+    at_least(1)("n", n)
+    if len(X) < 20:
+        raise InputError(f"data has {len(X)} samples; to learn from some and be tested on others takes at least 20")
+    kept = out / "measured"
+    files.make_writable("out", out, out, kept)
+    labels, no_classes = _classes(data.labels)
+    identity = _identity(X, labels, data.stimulus, n, passes)
+    todo = [(method, seed) for method in methods for seed in range(seeds)]
+    measured: dict[str, list[dict[str, Any]]] = {method: [] for method in methods}
+    for number, (method, seed) in enumerate(todo):
+        file = kept / f"{method.replace(' ', '-')}-{seed}-{identity}.json"
+        on_progress(f"{method}, seed {seed}", number, len(todo))
+        if not file.exists():
+            try:
+                with ProcessPoolExecutor(1, timeout=IDLE) as process:
+                    process.submit(keep, file, method, X, labels, data.stimulus, n, seed, passes).result()
+            except BrokenExecutor:
+                raise Stopped(f"the process of {method}, seed {seed}, was killed, perhaps for want of memory") from None
+        measured[method].append(json.loads(file.read_text(encoding="utf-8")))
+    on_progress("drawing", len(todo), len(todo))
+    if not any(set(run) & {*MEASURES} for runs in measured.values() for run in runs):
+        raise InputError("; ".join(f"{method}: {runs[0]['left_out']}" for method, runs in measured.items()))
+    outcome = _outcome(data, X, shape, n, seeds, passes, measured, no_classes)
+    fields = {
+        method: np.load(kept / f"{method}-0-{identity}.npy")
+        for method in methods
+        if (kept / f"{method}-0-{identity}.npy").exists()
+    }
+    _write(outcome, fields, out)
+    return outcome
+
+
+def prepared(data: Data) -> tuple[np.ndarray, tuple[int, ...]]:
+    """The same numbers for all methods: not negative, of the root mean square norm that the networks expect."""
+    X = np.asarray(data.flat, np.float64)
+    if not X.any():
+        raise InputError("data is all zeros; there is nothing to learn from")
+    shape = data.shape
+    if X.min() < 0:
+        X, shape = OnOff().fit_transform(X), (2, *shape)
+    return X / norm_scale(X), shape
+
+
+def _classes(labels: np.ndarray | None) -> tuple[np.ndarray | None, str]:
+    """Labels as numbers of classes; or why there are none."""
+    if labels is None:
+        return None, ""
+    names, numbers, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    if len(names) < 2 or counts.min() < 4:
+        return None, (
+            f"The labels are left out: they have {len(names)} values, the rarest of which {counts.min()} times; for "
+            "classes it takes at least two, of four samples or more each."
+        )
+    return numbers, ""
+
+
+def _identity(X: np.ndarray, labels: np.ndarray | None, stimulus: Any, n: int, passes: int) -> str:
+    told = repr((X.shape, stimulus, n, passes, TESTED, BATCH, PHASES, version("asynchebb"), version("scikit-learn")))
+    content = X.tobytes() + (b"" if labels is None else labels.tobytes())
+    return hashlib.sha256(told.encode() + content).hexdigest()[:12]
+
+
+def keep(file: Path, method: str, *about: Any) -> None:
+    """Measure it, and write it down: what a process has done is there even if the one that asked for it is not."""
+    found, fields = measure(method, *about)
+    if fields is not None:
+        with files.atomic(file.with_suffix(".npy"), file.parent) as temporary, open(temporary, "wb") as picture:
+            np.save(picture, fields)
+    with files.atomic(file, file.parent) as temporary:
+        temporary.write_text(json.dumps(found), encoding="utf-8")
+
+
+def _outcome(
+    data: Data,
+    X: np.ndarray,
+    shape: tuple[int, ...],
+    n: int,
+    seeds: int,
+    passes: int,
+    measured: dict[str, list],
+    no_classes: str,
+) -> dict[str, Any]:
+    """Mean and standard deviation over the seeds, with all that they are of."""
+    methods = {}
+    for method, runs in measured.items():
+        names = [name for name in MEASURES if all(name in run for run in runs)]
+        methods[method] = {
+            "mean": {name: float(np.mean([run[name] for run in runs])) for name in names},
+            "sd": {name: float(np.std([run[name] for run in runs], ddof=1)) if seeds > 1 else None for name in names},
+            "seeds": runs,
+        }
+    return {
+        "data": {"name": data.name, "samples": len(X), "features": X.shape[1], "picture_shape": [*shape]},
+        "components": n,
+        "passes": passes,
+        "seeds": seeds,
+        "measures": {name: measure._asdict() for name, measure in MEASURES.items()},
+        "left_out": [
+            *([no_classes] if no_classes else []),
+            *(f"{method} is left out: {why}." for method, runs in measured.items() if (why := runs[0].get("left_out"))),
+        ],
+        "methods": methods,
+        "machine": pages.machine(),
+        "versions": pages.versions(),
+    }
+
+
+def _write(outcome: dict[str, Any], fields: dict[str, np.ndarray], out: Path) -> None:
+    from asynchebb import figures
+
+    for name, text in (("comparison.json", json.dumps(outcome, indent=1)), ("comparison.md", markdown(outcome))):
+        with files.atomic(out / name, out) as temporary:
+            temporary.write_text(text + "\n", encoding="utf-8")
+    means, sds = ({method: found[what] for method, found in outcome["methods"].items()} for what in ("mean", "sd"))
+    shape = tuple(outcome["data"]["picture_shape"])
+    figures.save(figures.comparison(means, sds, MEASURES, LOGARITHMIC, fields, shape), out / "comparison.png")
+
+
+def shown_measures(outcome: dict[str, Any]) -> list[str]:
+    """The measures that some method has."""
+    return [name for name in MEASURES if any(name in found["mean"] for found in outcome["methods"].values())]
+
+
+def cell(found: dict[str, Any], name: str) -> str:
+    if name not in found["mean"]:
+        return "–"
+    mean, sd = found["mean"][name], found["sd"][name]
+    digits = 0 if abs(mean) >= 100 else 1 if abs(mean) >= 10 else 3
+    return f"{mean:,.{digits}f}" + ("" if sd is None else f" ± {sd:,.{digits}f}")
+
+
+def markdown(outcome: dict[str, Any]) -> str:
+    """The table, a row for each measure, and what they are."""
+    about, methods, seeds = outcome["data"], outcome["methods"], outcome["seeds"]
+    shown = shown_measures(outcome)
+    lines = [
+        f"# {about['name']}: {outcome['components']} components",
+        "",
+        f"{about['samples']:,} samples of {about['features']} numbers, a quarter of them for tests; "
+        + (f"mean ± sd over {seeds} seeds" if seeds > 1 else "one seed")
+        + f". `fit` shows the networks all data {outcome['passes']} times; the other methods have scikit-learn's "
+        "defaults. All get the same numbers, scaled alike. – : does not apply.",
+        "",
+        "| measure | better | " + " | ".join(methods) + " |",
+        "| --- | --- " + "| ---: " * len(methods) + "|",
+        *(
+            f"| {MEASURES[name].says} | {MEASURES[name].better} | "
+            + " | ".join(cell(found, name) for found in methods.values())
+            + " |"
+            for name in shown
+        ),
+        "",
+        *(f"- *{MEASURES[name].says}*: {MEASURES[name].means}." for name in shown),
+        "",
+        *outcome["left_out"],
+        f"Machine: {', '.join(f'{name} {value}' for name, value in outcome['machine'].items())}.",
+    ]
+    return "\n".join(lines)

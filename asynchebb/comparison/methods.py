@@ -1,0 +1,48 @@
+"""What is compared: the networks, and scikit-learn's methods with their own defaults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from asynchebb.estimators import MODELS as NETWORKS
+
+OTHERS = ("MiniBatchNMF", "MiniBatchDictionaryLearning", "IncrementalPCA", "FastICA")
+RAW = "raw data"  # for the probes: what a code has to beat
+METHODS = (*NETWORKS, *OTHERS, RAW)
+
+BATCH = 100  # samples a call of partial_fit
+
+
+def make(method: str, n: int, seed: int, passes: int) -> Any:
+    """A method with its own defaults, but for the number of components and the seed."""
+    if method in NETWORKS:
+        return NETWORKS[method](n, scale=None, max_iter=passes, random_state=seed)  # data have their scale already
+    from sklearn import decomposition
+
+    if method == "IncrementalPCA":
+        return decomposition.IncrementalPCA(n, batch_size=max(BATCH, n))
+    return _fast_ica(n, seed) if method == "FastICA" else getattr(decomposition, method)(n, random_state=seed)
+
+
+def _fast_ica(n: int, seed: int) -> Any:
+    """FastICA, shown first the feature that varies most: the signs of its axes are told by the first feature, and where
+    that is constant, as a corner of an image may be, it takes whole axes for zero."""
+    from sklearn.decomposition import FastICA
+
+    class VaryingFirst(FastICA):
+        def fit(self, X: np.ndarray, y: Any = None) -> Any:
+            order = np.arange(X.shape[1])
+            most = X.var(axis=0).argmax()
+            order[[0, most]] = most, 0  # and the same exchange again puts all back
+            super().fit(X[:, order])
+            for name, axis in (("components_", 1), ("mixing_", 0), ("mean_", 0)):
+                setattr(self, name, np.take(getattr(self, name), order, axis))
+            return self
+
+    return VaryingFirst(n, random_state=seed)
+
+
+def reconstructed(model: Any, codes: np.ndarray) -> np.ndarray:
+    return model.inverse_transform(codes) if hasattr(model, "inverse_transform") else codes @ model.components_

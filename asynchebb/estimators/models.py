@@ -1,0 +1,70 @@
+"""The paper's three models as estimators."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval
+
+from asynchebb.estimators.hebbian import HebbianNetwork
+from asynchebb.estimators.silence import PATIENCE
+from asynchebb.rules import Oja
+from asynchebb.schedules import Asynchronous, Continuous, Discrete
+
+
+@dataclass(eq=False, repr=False)
+class AsyncHebbian(HebbianNetwork):
+    """The asynchronous network: each neuron learns when it bursts (y_i > r_b), then rests for r_r steps.
+
+    Further parameters
+    ------------------
+    r_b : number, default=1.0
+        The rate above which a neuron bursts. Rates are those of data divided by `scale_`.
+    r_r : number, default=100
+        Euler steps that a neuron rests after it has learned.
+    """
+
+    _: KW_ONLY
+    r_b: Any = 1.0
+    r_r: Any = 100
+
+    _parameter_constraints: ClassVar[dict[str, list]] = {
+        **HebbianNetwork._parameter_constraints,
+        "r_b": [Interval(Real, 0, None, closed="left")],
+        "r_r": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def schedule(self) -> Any:
+        return Asynchronous(self.r_b, self.r_r)
+
+    def _patience(self) -> int:
+        return PATIENCE + int(self.r_r)  # it may be at rest
+
+    def _how_to_burst(self) -> str:
+        scale = "" if self.scale == "norm" else f", let scale='norm' find the data's scale (now {self.scale!r})"
+        return f"Lower r_b (now {self.r_b}){scale}, or show each sample longer (hold, now {self.hold})"
+
+
+@dataclass(eq=False, repr=False)
+class DiscreteHebbian(HebbianNetwork):
+    """The discrete network: all neurons learn at the last step of each sample's hold."""
+
+    def schedule(self) -> Any:
+        return Discrete()
+
+
+@dataclass(eq=False, repr=False)
+class ContinuousHebbian(HebbianNetwork):
+    """The continuous network: all neurons learn at every step, by Oja's rule at η = 0.001."""
+
+    default_rule: ClassVar[type] = Oja
+
+    def schedule(self) -> Any:
+        return Continuous()
+
+
+MODELS = {"asynchronous": AsyncHebbian, "discrete": DiscreteHebbian, "continuous": ContinuousHebbian}
+for _model in MODELS.values():
+    _model.__doc__ = f"{_model.__doc__}\n{(HebbianNetwork.__doc__ or '').partition(chr(10))[2]}"

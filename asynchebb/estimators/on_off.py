@@ -1,0 +1,63 @@
+"""The ON/OFF split, which brings signed data to networks that take no negative numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from asynchebb.estimators.rows import flat
+
+
+class OnOff(TransformerMixin, BaseEstimator):
+    """Signed data as two non-negative channels, [x]₊ and [−x]₊, side by side: (samples, 2 · n_features).
+
+    Images (samples, height, width) are taken too; a field over both channels has the shape (2, height, width).
+    """
+
+    def fit(self, X: Any, y: Any = None) -> OnOff:
+        self._checked(X, reset=True)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        if sparse.issparse(X):
+            return sparse.hstack([X.maximum(0), (-X).maximum(0)], format="csr")
+        return np.concatenate([np.maximum(X, 0), np.maximum(-X, 0)], axis=1)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """ON minus OFF, in the data's own shape."""
+        check_is_fitted(self)
+        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X", estimator=self)
+        m = self.n_features_in_
+        if X.shape[1] != 2 * m:
+            raise ValueError(f"X has {X.shape[1]} features, but OnOff makes {2 * m} out of {m}")
+        signed = X[:, :m] - X[:, m:]
+        if self.image_shape_ is None:
+            return signed
+        signed = signed.toarray() if sparse.issparse(signed) else signed
+        return signed.reshape(len(signed), *self.image_shape_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        from sklearn.utils.validation import _check_feature_names_in
+
+        names = _check_feature_names_in(self, input_features)
+        return np.array([f"{name}_{sign}" for sign in ("on", "off") for name in names], dtype=object)
+
+    def _checked(self, X: Any, reset: bool) -> Any:
+        X, shape = flat(self, X, reset)
+        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+        if reset:
+            self.image_shape_ = shape
+        return X
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

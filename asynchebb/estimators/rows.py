@@ -1,0 +1,59 @@
+"""Data as rows of numbers: images, sparse matrices and other data brought into one form, and to one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+# choice: data are brought to the root mean square norm of the paper's stimuli, crosses of 14 × 14 pixels. A settled
+# network's rates have about the norm of its input, so that a threshold r_b means the same on any data.
+NORM = 27**0.5
+
+ROWS = 4096  # samples brought to the network's precision at once
+
+
+def norm_scale(X: Any) -> float:
+    """What brings the root mean square norm of the rows to NORM, when they are divided by it."""
+    largest = float(X.max())  # squares of very large or very small numbers would not be numbers
+    squares = sum(float(np.sum(np.square(block / largest))) for block in dense_blocks(X))
+    return largest * (squares / X.shape[0]) ** 0.5 / NORM
+
+
+def flat(estimator: Any, X: Any, anew: bool) -> tuple[Any, tuple[int, ...] | None]:
+    """Images as rows, and their shape, which must be the fitted one if not anew; other data as they are, and None."""
+    name = type(estimator).__name__
+    if isinstance(X, Iterator):
+        raise TypeError(
+            f"X is an iterator ({type(X).__name__}), which {name} cannot take whole; take its batches one by one: "
+            "for batch in X: model.partial_fit(batch)"
+        )
+    if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
+        shapes = {np.shape(image) for image in X}
+        if len(shapes) > 1:
+            raise ValueError(
+                f"X is a list of images of shapes {', '.join(map(str, sorted(shapes)))}; all must be alike"
+            )
+        X = np.stack(X)
+    dimensions = getattr(X, "ndim", 0)
+    if dimensions > 3:
+        raise ValueError(f"X has shape {X.shape}; it must be (samples, features) or (samples, height, width)")
+    fitted = None if anew else estimator.image_shape_
+    if fitted is not None and tuple(getattr(X, "shape", ())) == fitted:
+        raise ValueError(f"X has shape {X.shape}, which is one image; give it as a batch of one: X[None]")
+    if dimensions < 3 or sparse.issparse(X):
+        return X, None
+    X = np.asanyarray(X)
+    shape = tuple(X.shape[1:])
+    if fitted is not None and shape != fitted:
+        raise ValueError(f"X has images of shape {shape}; {name} was fitted on {fitted}")
+    return X.reshape(len(X), prod(shape)), shape
+
+
+def dense_blocks(X: Any) -> Iterator[np.ndarray]:
+    for start in range(0, X.shape[0], ROWS):
+        block = X[start : start + ROWS]
+        yield np.asarray(block.toarray() if sparse.issparse(block) else block, np.float64)
