@@ -159,7 +159,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         warn_if_silent(self, X, whole=True)
 
     def partial_fit(self, X: Any, y: Any = None) -> HebbianNetwork:
-        """Show X once, in its order, from one sample on; activity carries over from what was shown before."""
+        """Show X once, in its order; a single sample will do. Activity carries over from what was shown before."""
         if not hasattr(self, "state_"):
             X = self._begin(X)
         else:
@@ -238,7 +238,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         self._check_finite(self.state_.u)
 
     def _check_strength(self, X: np.ndarray) -> None:
-        if X.max() * X.shape[1] ** 0.5 < TOO_STRONG:  # then no norm can be above it
+        if not self.learning or X.max() * X.shape[1] ** 0.5 < TOO_STRONG:  # then no norm can be above it
             return
         largest = np.linalg.norm(X.astype(np.float64), axis=1).max()
         if largest > TOO_STRONG:
