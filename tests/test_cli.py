@@ -25,23 +25,25 @@ def call(*arguments, folder=None):
     return subprocess.run([COMMAND, *map(str, arguments)], cwd=folder, capture_output=True, text=True, env=environment)
 
 
-def refused(*arguments, folder="."):
-    """What a call is refused with: one sentence on standard error, exit code 2, no traceback.
-
-    In this process, since there are many: `main` is all that the command calls.
-    """
-    words = [str(COMMAND), *map(str, arguments)]
+def call_here(*arguments, folder="."):
+    """The same in this process, where a new one would only take longer: `main` is all that the command calls."""
     with (
         contextlib.chdir(folder),
-        mock.patch.object(sys, "argv", words),
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()) as said,
+        mock.patch.object(sys, "argv", [str(COMMAND), *map(str, arguments)]),
+        contextlib.redirect_stdout(io.StringIO()) as stdout,
+        contextlib.redirect_stderr(io.StringIO()) as stderr,
         pytest.raises(SystemExit) as end,
     ):
         cli.main()
-    sentence = said.getvalue()
-    assert end.value.code == 2 and sentence.count("\n") == 1 and sentence.startswith("asynchebb: "), sentence
-    return sentence
+    return subprocess.CompletedProcess(arguments, end.value.code or 0, stdout.getvalue(), stderr.getvalue())
+
+
+def refused(*arguments, folder="."):
+    """What a call is refused with: one sentence on standard error, exit code 2, no traceback."""
+    done = call_here(*arguments, folder=folder)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1 and done.stderr.startswith("asynchebb: "), done.stderr
+    return done.stderr
 
 
 def test_run_ends_in_a_table_a_file_and_a_picture_and_show_draws_it_again(tmp_path):
@@ -54,7 +56,7 @@ def test_run_ends_in_a_table_a_file_and_a_picture_and_show_draws_it_again(tmp_pa
     with ah.open_run(file) as dataset:
         assert dataset.attrs["network"] == repr(ah.asynchronous(30, 36))
     picture.unlink()
-    again = call("show", file)
+    again = call_here("show", file)
     assert again.returncode == 0 and picture.exists() and "Gini" in again.stdout
 
 
@@ -86,14 +88,14 @@ def test_a_rule_in_the_users_own_file_runs(tmp_path):
     assert done.returncode == 0, done.stderr
     with ah.open_run(next((tmp_path / "runs").glob("*.nc"))) as dataset:
         assert dataset.attrs["rule"] == "Mine(eta=0.02)"
-    assert call("show", next((tmp_path / "runs").glob("*.nc"))).returncode == 0
+    assert call_here("show", next((tmp_path / "runs").glob("*.nc"))).returncode == 0
 
 
 @pytest.mark.parametrize("stimulus", ["Bars(6)", "Diagonals(6)", "Squares(6)", "Digits(8)", "Patches(6)", "data.npy"])
 def test_any_stimulus_can_be_run(stimulus, tmp_path):
     np.save(tmp_path / "data.npy", np.random.default_rng(0).random((9, 3, 4)))
     text = "FromArray('data.npy')" if stimulus == "data.npy" else stimulus
-    done = call("run", "--stimulus", text, "--n", 20, "--samples", 5, "--hold", 20, folder=tmp_path)
+    done = call_here("run", "--stimulus", text, "--n", 20, "--samples", 5, "--hold", 20, folder=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
@@ -109,7 +111,7 @@ def test_warmup_compiles_each_model_once(tmp_path):
 
 
 def test_list_names_every_variant_and_metric():
-    done = call("list")
+    done = call_here("list")
     assert done.returncode == 0
     for kind in values.MODULES:
         for name, cls in values.variants(kind).items():
@@ -182,7 +184,7 @@ def test_bad_input_is_refused_in_a_sentence(arguments, said, tmp_path):
 def test_a_file_of_another_program_or_cut_short_is_refused_and_left_alone(tmp_path):
     import xarray
 
-    call("run", *SMALL, "--out", tmp_path / "good.nc")
+    call_here("run", *SMALL, "--out", tmp_path / "good.nc")
     (tmp_path / "short.nc").write_bytes((tmp_path / "good.nc").read_bytes()[:5000])
     xarray.Dataset({"x": ("t", [1.0])}).to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
     (tmp_path / "text.nc").write_text("not a NetCDF file")

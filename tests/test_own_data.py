@@ -15,7 +15,7 @@ import xarray
 from PIL import Image
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
-from test_cli import call, refused
+from test_cli import call, call_here, refused
 
 import asynchebb as ah
 from asynchebb import comparison, data, engines, learning, model_file, values
@@ -257,7 +257,7 @@ def test_the_commands_learn_and_encode(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[-3:] == ["out/model.nc", "out/fields.png", "out/report.html"]
     assert "60/60 samples" in done.stdout and "reconstruction error" in done.stdout
-    done = call("encode", "out/model.nc", "x.npz", "--out", "codes.npz", folder=tmp_path)
+    done = call_here("encode", "out/model.nc", "x.npz", "--out", "codes.npz", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     for out in ("x.npz", "out"):
         assert "out is" in refused("encode", "out/model.nc", "x.npz", "--out", out, folder=tmp_path)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray
-from test_cli import COMMAND, call, refused
+from test_cli import COMMAND, call, call_here, refused
 
 import asynchebb as ah
 from asynchebb.recording import PER_PROBE, summary
@@ -73,7 +73,7 @@ def test_the_command_runs_a_grid_and_python_opens_it(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "12 of 12 runs done, 0 failed" in done.stdout
-    assert "12 of 12 done, 0 running, 0 failed, 0 waiting" in call("sweep", "status", tmp_path / "F").stdout
+    assert "12 of 12 done, 0 running, 0 failed, 0 waiting" in call_here("sweep", "status", tmp_path / "F").stdout
     dataset = ah.open_sweep(tmp_path / "F")
     assert dataset.error.dims == ("schedule.r_b", "seed") and dataset.error.notnull().all()
     assert dataset["schedule.r_b"].values.tolist() == [0.5, 1, 2] and dataset.seed.values.tolist() == [0, 1, 2, 3]
@@ -85,7 +85,7 @@ def test_the_command_runs_a_grid_and_python_opens_it(tmp_path):
     assert np.array_equal(point.W, alone.W[-1]) and np.array_equal(point.M, alone.M[-1])
     kept = tmp_path / "F" / "runs" / f"{point.run.item()}.nc"
     assert kept.read_bytes() == (tmp_path / "alone" / f"{run.identity}.nc").read_bytes()
-    assert call("sweep", "plot", tmp_path / "F").returncode == 0
+    assert call_here("sweep", "plot", tmp_path / "F").returncode == 0
     assert (tmp_path / "F" / "error.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -235,7 +235,7 @@ def test_a_run_that_fails_is_kept_with_its_error_and_the_others_go_on(tmp_path):
     assert dataset.error.notnull().values.tolist() == [[True, False], [False, False]]
     assert "it diverged" in dataset.failure.values[0, 1]
     assert dataset.failure.values[1].tolist() == ["RuntimeError: no stimuli today"] * 2
-    said = call("sweep", "status", tmp_path / "F").stdout
+    said = call_here("sweep", "status", tmp_path / "F").stdout
     assert "1 of 4 done, 0 running, 3 failed" in said
     assert "stimulus=Crossbars(p=6), rule=Exploding(eta=0.5): it diverged" in said
     kept = json.loads(next((tmp_path / "F" / "runs").glob("*.failed")).read_text())
@@ -277,7 +277,7 @@ def test_a_sweep_that_is_killed_takes_its_workers_along_and_goes_on_when_started
     time.sleep(1)  # one that was between two runs ends as soon
     done = len([*(tmp_path / "F" / "runs").glob("*.json")])
     assert 4 <= done < 40
-    assert f"{done} of 40 done, 0 running" in call("sweep", "status", tmp_path / "F").stdout
+    assert f"{done} of 40 done, 0 running" in call_here("sweep", "status", tmp_path / "F").stdout
     again = call("sweep", "run", *LONGER, "--workers", 2, "--out", tmp_path / "F")
     assert again.returncode == 0, again.stderr
     assert same_folders(tmp_path / "F", undisturbed)
@@ -474,7 +474,7 @@ def test_a_sweep_is_drawn_as_curve_heat_map_multiples_and_fields(tmp_path):
     ):
         picture = tmp_path / "drawn.png"
         picture.unlink(missing_ok=True)
-        done = call("sweep", "plot", tmp_path / "F", *options, "--out", picture)
+        done = call_here("sweep", "plot", tmp_path / "F", *options, "--out", picture)
         assert done.returncode == 0 and picture.read_bytes().startswith(b"\x89PNG"), done.stderr
     said = refused("sweep", "plot", tmp_path / "F", "--measure", "beauty")
     assert "measure is 'beauty'; it must be one of steps, error, error_last" in said
