@@ -345,8 +345,10 @@ def comparison(
         if on_a_line:
             panel.set_xscale("log")
             panel.grid(axis="x", linewidth=0.3)
-            panel.xaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5), numticks=5))
-            panel.xaxis.set_major_formatter(lambda value, _: f"{value:,g}" if value < 1e4 else f"{value / 1e3:,g}k")
+            lowest, highest = panel.get_xlim()
+            subs = (1, 2, 5) if highest < 30 * lowest else (1,)
+            panel.xaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=subs, numticks=6))
+            panel.xaxis.set_major_formatter(matplotlib.ticker.EngFormatter(sep=""))
             panel.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
     for panel in axes[len(shown) :]:
         panel.set_axis_off()
