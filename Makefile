@@ -35,8 +35,7 @@ paper: setup
 test: setup
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 tests
+	$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -n 2 tests && wait $$types  # mypy needs one core, and a while
 	$(BIN)/python -m pytest -n 2 --dist loadfile README.md docs  # a document in one process: its blocks build on each other
 
 # The peers that it compares with live in an environment of their own, on top of .venv; one that cannot
