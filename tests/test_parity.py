@@ -97,6 +97,22 @@ print([hashlib.sha256(np.ascontiguousarray(z)).hexdigest() for z in state])
     assert first.stdout == later.stdout and first.returncode == 0
 
 
+def test_a_large_networks_code_from_the_cache_runs_whoever_compiled_which_part(tmp_path):
+    """Its passes in a first process, a loop of another rule on top of them in a second, and all loaded in a third."""
+    code = """
+import sys, numpy as np, asynchebb as ah
+from asynchebb.engines import cpu
+cpu.WIDE = 10
+network = ah.asynchronous(n=30, m=4, rule=getattr(ah, sys.argv[1])())
+ah.advance(network, network.init(np.random.default_rng(0)), np.ones((2, 4)), hold=5)
+print("ran")
+"""
+    environment = {**os.environ, "ASYNCHEBB_CACHE": str(tmp_path)}
+    for rule in ("Hebbian", "Oja", "Oja"):
+        done = subprocess.run([sys.executable, "-c", code, rule], capture_output=True, text=True, env=environment)
+        assert done.stdout == "ran\n", done.stderr
+
+
 @pytest.mark.parametrize("engine", FAST)
 @pytest.mark.parametrize("stimulus", [ah.Bars(6), ah.Squares(6), ah.Digits(6), ah.Patches(6)], ids=repr)
 def test_grey_and_empty_images_agree_with_the_reference(stimulus, engine):

@@ -86,6 +86,12 @@ def loop(types: tuple[type, ...], dtype: np.dtype, wide: bool = False) -> Module
         if not compiled(name):
             names = " × ".join(cls.__name__ for cls in types)
             print(f"asynchebb: compiling {names} in {dtype} (once, some seconds)", file=sys.stderr, flush=True)
+        if wide:
+            import numba
+
+            # Starts Numba's threads. Code that was compiled on top of passes from the cache does not know, in a later
+            # process, that it needs them, and would crash.
+            numba.get_num_threads()
         _one_step(module, types, dtype.type)
     return module
 
