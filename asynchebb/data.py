@@ -138,7 +138,7 @@ def _file(path: Path, array: str | None, labels: str | None) -> Data:
             with np.load(path) as arrays:
                 return _of_several(path, {name: arrays[name] for name in arrays.files}, array, labels)
         if start[:4] == b"\x89HDF" or start[:3] == b"CDF":
-            return _netcdf(path, array, labels)
+            return _netcdf(path, start[:3] == b"CDF", array, labels)
         if start[:2] == b"\0\0" and len(start) > 3 and start[2] in IDX_TYPES and 0 < start[3] < 5:
             return Data(path.stem, _idx(path), _idx_labels(path))
     except InputError:
@@ -163,11 +163,9 @@ def _of_several(path: Path, arrays: dict[str, np.ndarray], array: str | None, la
     return Data(path.stem, arrays[choice], None if told is None else arrays[told])
 
 
-def _netcdf(path: Path, array: str | None, labels: str | None) -> Data:
+def _netcdf(path: Path, classic: bool, array: str | None, labels: str | None) -> Data:
     import xarray
 
-    with open(path, "rb") as file:
-        classic = file.read(3) == b"CDF"
     options: dict[str, Any] = {"engine": "scipy"} if classic else {"engine": "h5netcdf", "phony_dims": "sort"}
     with xarray.open_dataset(path, **options) as dataset:
         named = {array, labels, *dataset.data_vars}  # an axis called y is no label

@@ -57,11 +57,15 @@ def mosaic(axes: Axes, W: np.ndarray, shape: tuple[int, ...], activity: np.ndarr
 
 def _scaled(W: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Fields as pictures, each from 0 (or −1, ON minus OFF) to its own largest weight."""
-    fields = W.reshape(len(W), *shape)
-    if len(shape) == 3:
-        fields = fields[:, 0] - fields[:, 1]
+    fields = _pictures(W, shape)
     largest = np.abs(fields).max(axis=(1, 2), keepdims=True)
     return fields / np.where(largest > 0, largest, 1)
+
+
+def _pictures(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Rows of numbers as pictures, ON minus OFF where there are both."""
+    pictures = rows.reshape(len(rows), *shape)
+    return pictures[:, 0] - pictures[:, 1] if len(shape) == 3 else pictures
 
 
 def _tiled(pictures: np.ndarray, columns: int) -> np.ndarray:
@@ -283,9 +287,9 @@ def reconstructions(X: np.ndarray, again: np.ndarray, shape: tuple[int, ...]) ->
     if shape[-2] == 1:
         figure = Figure(figsize=(7.2, 3.6), layout="constrained")
         panels = figure.subplots(3, 4).ravel()[: len(X)]
-        for panel, x, y in zip(panels, _signed_rows(X, shape), _signed_rows(again, shape), strict=True):
-            panel.plot(x, color="k", linewidth=0.8)
-            panel.plot(y, color="tab:blue", linewidth=0.8)
+        for panel, x, y in zip(panels, _pictures(X, shape), _pictures(again, shape), strict=True):
+            panel.plot(x[0], color="k", linewidth=0.8)
+            panel.plot(y[0], color="tab:blue", linewidth=0.8)
             panel.tick_params(labelsize=5)
         return figure
     pictures = np.concatenate([_scaled(X, shape), _scaled(again, shape)])
@@ -296,12 +300,6 @@ def reconstructions(X: np.ndarray, again: np.ndarray, shape: tuple[int, ...]) ->
     axes.imshow(_tiled(pictures, len(X)), cmap=_colours(bool(signed)), vmin=-1 if signed else 0, vmax=1)
     axes.set_axis_off()
     return figure
-
-
-def _signed_rows(X: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Samples as rows of numbers, ON minus OFF."""
-    rows = X.reshape(len(X), *shape)
-    return (rows[:, 0] - rows[:, 1] if len(shape) == 3 else rows)[:, 0]
 
 
 @styled

@@ -26,6 +26,11 @@ def atomic(path: Path, folder: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def write_text(path: Path, text: str) -> None:
+    with atomic(path, path.parent) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 def make_writable(name: str, given: Path, *folders: Path) -> None:
     """Make these folders, or say of the argument of this name why they cannot be written."""
     try:

@@ -86,7 +86,7 @@ def _learned(
             )
     else:
         model = network if split is None else make_pipeline(split, network)
-        notes = {"identity": identity, "curve": [], "data": data.name, "shape": _shape(data, split)}
+        notes = {"identity": identity, "curve": []}
     network = model_file.network_in(model)
     total, test = network.max_iter * len(X), X[_spread(len(X), TESTED)]
     kept_at = time.monotonic()
@@ -110,7 +110,7 @@ def _learned(
 
 def _identity(network: HebbianNetwork, data: Data) -> str:
     """Tells a model by its parameters, equations of one's own among them, and its data."""
-    X = data.X.reshape(len(data.X), -1)
+    X = data.flat
     equations = network.make_network(network.n_components, X.shape[1])
     how = (network.hold, network.settle, network.max_iter, network.scale, network.random_state, network.engine)
     told = describe([RESULTS_VERSION, type(network).__name__, equations, how, data.X.shape, str(data.X.dtype)])
@@ -123,10 +123,6 @@ def _identity(network: HebbianNetwork, data: Data) -> str:
 def _spread(samples: int, most: int) -> np.ndarray:
     """So many of the samples at the most, from first to last: data often lie in the order of their classes."""
     return np.unique(np.linspace(0, samples - 1, min(samples, most)).round().astype(int))
-
-
-def _shape(data: Data, split: OnOff | None) -> list[int]:
-    return [*data.shape] if split is None else [2, *data.shape]
 
 
 def _measures(network: HebbianNetwork, X: np.ndarray, codes: np.ndarray, data: Data) -> dict[str, Any]:
@@ -162,7 +158,7 @@ def _write_page(
     from asynchebb import figures
 
     network = model_file.network_in(model)
-    shape = tuple(_shape(data, None if model is network else model[0]))
+    shape = data.shape if model is network else (2, *data.shape)
     again = network.inverse_transform(network.transform(samples)).reshape(len(samples), -1)
     pictures = {
         "fields": figures.fields(network.components_, shape, activity, FIELDS),
@@ -210,9 +206,7 @@ def _write_page(
     )
     body += "".join(pages.figure(name, figures.png(pictures[name]), text) for name, text in below.items())
     body += f"<h2>How it was made</h2>{pages.facts({name: text for name, text in rows.items() if text})}"
-    page = out / "report.html"
-    with files.atomic(page, out) as temporary:
-        temporary.write_text(pages.document(f"{type(network).__name__} on {data.name}", body), encoding="utf-8")
+    files.write_text(out / "report.html", pages.document(f"{type(network).__name__} on {data.name}", body))
 
 
 def encode(

@@ -7,7 +7,6 @@ import threading
 import time
 import tracemalloc
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
+from test_equations import Saturating
 
 import asynchebb as ah
 from asynchebb import engines
@@ -128,21 +128,8 @@ def test_memory_levels_off_in_a_stream():
 
 
 def test_a_rule_of_ones_own():
-    @dataclass(frozen=True)
-    class Still:
-        eta: float = 0.0
-
-        def leak_w(self, y_i):
-            return 1.0
-
-        def leak_m(self, y_i):
-            return 1.0
-
-        def rate(self, y_i, a_i):
-            return self.eta, a_i
-
     untrained = small().begin(X[:5])
-    model = small(rule=Still(), engine="reference").fit(X[:5])
+    model = small(rule=Saturating(eta=0.0), engine="reference").fit(X[:5])
     assert np.array_equal(model.components_, untrained.components_)
     assert not np.array_equal(small(engine="reference").fit(X[:5]).components_, untrained.components_)
 

@@ -58,6 +58,7 @@ def compare(
     identity = _identity(X, labels, data.stimulus, n, passes)
     todo = [(method, seed) for method in methods for seed in range(seeds)]
     measured: dict[str, list[dict[str, Any]]] = {method: [] for method in methods}
+    fields: dict[str, np.ndarray] = {}
     for number, (method, seed) in enumerate(todo):
         file = kept / f"{method.replace(' ', '-')}-{seed}-{identity}.json"
         on_progress(f"{method}, seed {seed}", number, len(todo))
@@ -68,15 +69,12 @@ def compare(
             except BrokenExecutor:
                 raise Stopped(f"the process of {method}, seed {seed}, was killed, perhaps for want of memory") from None
         measured[method].append(json.loads(file.read_text(encoding="utf-8")))
+        if seed == 0 and (components := file.with_suffix(".npy")).exists():
+            fields[method] = np.load(components)
     on_progress("drawing", len(todo), len(todo))
     if not any(set(run) & {*MEASURES} for runs in measured.values() for run in runs):
         raise InputError("; ".join(f"{method}: {runs[0]['left_out']}" for method, runs in measured.items()))
     outcome = _outcome(data, X, shape, n, seeds, passes, measured, no_classes)
-    fields = {
-        method: np.load(kept / f"{method}-0-{identity}.npy")
-        for method in methods
-        if (kept / f"{method}-0-{identity}.npy").exists()
-    }
     _write(outcome, fields, out)
     return outcome
 
@@ -117,8 +115,7 @@ def keep(file: Path, method: str, *about: Any) -> None:
     if fields is not None:
         with files.atomic(file.with_suffix(".npy"), file.parent) as temporary, open(temporary, "wb") as picture:
             np.save(picture, fields)
-    with files.atomic(file, file.parent) as temporary:
-        temporary.write_text(json.dumps(found), encoding="utf-8")
+    files.write_text(file, json.dumps(found))
 
 
 def _outcome(
@@ -159,9 +156,8 @@ def _outcome(
 def _write(outcome: dict[str, Any], fields: dict[str, np.ndarray], out: Path) -> None:
     from asynchebb import figures
 
-    for name, text in (("comparison.json", json.dumps(outcome, indent=1)), ("comparison.md", markdown(outcome))):
-        with files.atomic(out / name, out) as temporary:
-            temporary.write_text(text + "\n", encoding="utf-8")
+    files.write_text(out / "comparison.json", json.dumps(outcome, indent=1) + "\n")
+    files.write_text(out / "comparison.md", markdown(outcome) + "\n")
     means, sds = ({method: found[what] for method, found in outcome["methods"].items()} for what in ("mean", "sd"))
     shape = tuple(outcome["data"]["picture_shape"])
     figures.save(figures.comparison(means, sds, MEASURES, LOGARITHMIC, fields, shape), out / "comparison.png")

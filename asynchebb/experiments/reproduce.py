@@ -20,7 +20,7 @@ from asynchebb.experiments.claims import NOT_RUN, Claim, Numbers, Part, Verdict,
 from asynchebb.experiments.readings import PRESET, READINGS
 from asynchebb.experiments.results import Key, Results
 from asynchebb.experiments.scale import SCALES, Scale
-from asynchebb.files import atomic, make_writable
+from asynchebb.files import make_writable, write_text
 from asynchebb.schedules import Continuous
 from asynchebb.simulate import Run
 from asynchebb.sweeps import run_all
@@ -114,9 +114,9 @@ def reproduce(
         findings.append(Finding("work", "Time and memory", {}, [_judge_work(work)]))
     outcome = Outcome(scale_name, findings, failures, work)
     pictures = out / "figures"
-    write(out / "claims.json", json.dumps(report.as_json(outcome), indent=1, ensure_ascii=False) + "\n")
-    write(out / "claims.md", report.markdown(outcome))
-    write(out / "index.html", report.page(outcome, pictures))
+    write_text(out / "claims.json", json.dumps(report.as_json(outcome), indent=1, ensure_ascii=False) + "\n")
+    write_text(out / "claims.md", report.markdown(outcome))
+    write_text(out / "index.html", report.page(outcome, pictures))
     return outcome
 
 
@@ -210,7 +210,7 @@ def _finding(name: str, scale: Scale, runs: Mapping[Key, Run], out: Path, engine
         raise ValueError(f"{name} measures under {', '.join(unknown)}; the readings are {', '.join(READINGS)}")
     if is_new:
         file.parent.mkdir(exist_ok=True)
-        write(file, json.dumps({"fingerprint": fingerprint, "numbers": numbers}))
+        write_text(file, json.dumps({"fingerprint": fingerprint, "numbers": numbers}))
     claims = []
     for claim in module.CLAIMS:
         verdicts = {reading: judge(claim, numbers[reading]) for reading in READINGS if reading in numbers}
@@ -225,11 +225,6 @@ def code() -> str:
     for file in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(file.read_bytes())
     return digest.hexdigest()
-
-
-def write(file: Path, text: str) -> None:
-    with atomic(file, file.parent) as temporary:
-        temporary.write_text(text, encoding="utf-8")
 
 
 # What it took
@@ -275,7 +270,7 @@ def _add_work(
         "peak_memory": max(before["peak_memory"], peak_memory()),
         "workers": workers or before["workers"],
     }
-    write(out / "work.json", json.dumps({**read(out / "work.json"), scale: now}, indent=1) + "\n")
+    write_text(out / "work.json", json.dumps({**read(out / "work.json"), scale: now}, indent=1) + "\n")
 
 
 def peak_memory() -> int:
