@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import field
 from numbers import Integral, Real
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 T = TypeVar("T")
+
+ADDED_LATER = "added later"
 
 
 class InputError(ValueError):
@@ -56,16 +59,22 @@ def one_of(name: str, value: object, accepted: Collection[str]) -> None:
         raise InputError(f"{name} is {value!r}; it must be one of {', '.join(accepted)}")
 
 
+def added_later(default: Any) -> Any:
+    """A dataclass field that older versions did not have: at its default it does not enter a run's identity, so that
+    runs kept before there was such a field are still found."""
+    return field(default=default, metadata={ADDED_LATER: True})
+
+
 def checked(**checks: Callable[[str, object], None]) -> Callable[[type[T]], type[T]]:
     """For a dataclass: each field named here must pass its check when a value is made."""
 
     def decorate(cls: type[T]) -> type[T]:
         def __post_init__(self: T) -> None:
-            for field, check in checks.items():
-                value = getattr(self, field)
-                check(f"{cls.__name__}.{field}", value)
+            for name, check in checks.items():
+                value = getattr(self, name)
+                check(f"{cls.__name__}.{name}", value)
                 if isinstance(value, np.generic):  # as Python's own number it prints, and rounds, like the others
-                    object.__setattr__(self, field, value.item())
+                    object.__setattr__(self, name, value.item())
 
         cls.__post_init__ = __post_init__  # type: ignore[attr-defined]
         return cls

@@ -133,6 +133,11 @@ def lettered(
     return figure, axes
 
 
+def ramp(count: int) -> list:
+    """So many colours from dark to light, for values in order."""
+    return [*matplotlib.colormaps["viridis"](np.linspace(0, 0.85, count))]
+
+
 def steps_axis(axes: Axes, ylabel: str) -> None:
     axes.set(xlabel="Euler steps (millions)", ylabel=ylabel, ylim=(0, None))
     axes.xaxis.set_major_formatter(lambda step, _: f"{step / 1e6:g}")

@@ -48,21 +48,27 @@ class Response(NamedTuple):
     active: float  # neurons with y_i > 0, mean over all steps
 
 
-def reconstruction_error(network: Network, state: State, X: np.ndarray, hold: int = 150, engine: str = "cpu") -> Error:
+def reconstruction_error(
+    network: Network, state: State, X: np.ndarray, hold: int = 150, engine: str = "cpu", from_rest: bool = False
+) -> Error:
     """1 − cos(x, Wᵀy), averaged over stimuli and steps, on the frozen network (App. E1).
 
-    Starts from the state's activity, which carries over between stimuli. Where y = 0 (or x = 0)
-    there is no reconstruction, and the error is 1.
+    Starts from the state's activity, which carries over between stimuli, or each stimulus from rest.
+    Where y = 0 (or x = 0) there is no reconstruction, and the error is 1.
     """
-    return respond(network, state, X, hold, engine).error
+    return respond(network, state, X, hold, engine, from_rest).error
 
 
-def mean_activity(network: Network, state: State, X: np.ndarray, hold: int = 150, engine: str = "cpu") -> np.ndarray:
+def mean_activity(
+    network: Network, state: State, X: np.ndarray, hold: int = 150, engine: str = "cpu", from_rest: bool = False
+) -> np.ndarray:
     """ỹ_i = Σ_t y_i(t) / steps, on the frozen network (App. E2)."""
-    return respond(network, state, X, hold, engine).mean_activity
+    return respond(network, state, X, hold, engine, from_rest).mean_activity
 
 
-def respond(network: Network, state: State, X: np.ndarray, hold: int = 150, engine: str = "cpu") -> Response:
+def respond(
+    network: Network, state: State, X: np.ndarray, hold: int = 150, engine: str = "cpu", from_rest: bool = False
+) -> Response:
     """Error, mean activity and active neurons from one test of the frozen network."""
     X = stimuli("X", X, network.m)
     at_least(1)("hold", hold)
@@ -72,7 +78,7 @@ def respond(network: Network, state: State, X: np.ndarray, hold: int = 150, engi
     last = active = 0.0
     errors = []
     activity = np.zeros(network.n)
-    for x, Y in _rates(network, state, X, hold, engine):
+    for x, Y in _rates(network, state, X, hold, engine, from_rest):
         on = Y.any(axis=0)  # silent neurons add nothing to Wᵀy, and most are silent
         error = 1 - _cosines(Y[:, on] @ W[on], x[None])[:, 0]
         errors.append(error.mean())
@@ -83,14 +89,14 @@ def respond(network: Network, state: State, X: np.ndarray, hold: int = 150, engi
 
 
 def _rates(
-    network: Network, state: State, X: np.ndarray, hold: int, engine: str
+    network: Network, state: State, X: np.ndarray, hold: int, engine: str, from_rest: bool
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Each stimulus and the rates at each step of it, learning nothing."""
     frozen = network.frozen()
     W, M, *rest = engines.prepare(network, state)
     state = State(W, M, *(array.copy() for array in rest))  # a frozen network does not touch W and M
     for x in X:
-        state, traces = engines.advance_in_place(frozen, state, x[None], hold, engine, trace=("y",))
+        state, traces = engines.advance_in_place(frozen, state, x[None], hold, engine, ("y",), from_rest)
         yield x, traces["y"]
 
 
@@ -140,6 +146,12 @@ def count_fields(W: np.ndarray, stimulus: object) -> Fields:
     single, mixed = _factor_and_pair(W, stimulus)
     singles, pairs = int(np.count_nonzero(single >= 0)), int(np.count_nonzero(mixed))
     return Fields(singles, pairs, len(single) - singles - pairs, len(np.unique(single[single >= 0])))
+
+
+def without_background(W: np.ndarray) -> np.ndarray:
+    """[w_ij − median_j w_ij]₊: fields without what they have in every pixel, for fields that cover less than half."""
+    W = np.asarray(W, np.float64)
+    return np.maximum(W - np.median(W, axis=1, keepdims=True), 0)
 
 
 def tuned_to(W: np.ndarray, stimulus: object) -> np.ndarray:
@@ -211,10 +223,17 @@ def treves_rolls(activity: np.ndarray) -> float:
 
 
 def error_matrix(
-    network: Network, states: Sequence[State], sets: Sequence[np.ndarray], hold: int = 150, engine: str = "cpu"
+    network: Network,
+    states: Sequence[State],
+    sets: Sequence[np.ndarray],
+    hold: int = 150,
+    engine: str = "cpu",
+    from_rest: bool = False,
 ) -> np.ndarray:
     """E[p, s]: the error at the last step on set s, of the state after phase p."""
-    return np.array([[reconstruction_error(network, state, X, hold, engine).last for X in sets] for state in states])
+    return np.array(
+        [[reconstruction_error(network, state, X, hold, engine, from_rest).last for X in sets] for state in states]
+    )
 
 
 def forgetting(E: np.ndarray) -> float:

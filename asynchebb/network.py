@@ -1,18 +1,18 @@
-"""A network is a value; its state is plain arrays. The paper's three models are presets."""
+"""A network is a value; its state is plain arrays. The paper's three models are presets, under two readings of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from asynchebb import checks, equations
-from asynchebb.checks import InputError, at_least
-from asynchebb.dynamics import Potential
+from asynchebb.checks import InputError, at_least, one_of
+from asynchebb.dynamics import Potential, Projected
 from asynchebb.rules import Hebbian, Oja
 from asynchebb.schedules import Asynchronous, Continuous, Discrete, Frozen
-from asynchebb.weights import Exponential
+from asynchebb.weights import Exponential, Gaussian
 
 # A neuron that has never updated is past any refractory period.
 NEVER_UPDATED = 2**40
@@ -41,16 +41,61 @@ class State(NamedTuple):
         return all(np.isfinite(array.sum(dtype=np.float64)) for array in (self.W, self.M, self.u, self.y))
 
 
+class Reading(NamedTuple):
+    """What the paper leaves open, or says in two ways (docs/choices.md), settled one way for all three models."""
+
+    dynamics: Any
+    weights: Any
+    from_rest: bool  # does activity start from rest at each stimulus, or carry over?
+    asynchronous: Any  # each model's rule
+    continuous: Any
+    discrete: Any
+    r_b: float = 1.0
+    r_r: float = 100
+    hold: int = 500
+
+    def network(self, model: str, n: int, m: int, **changes: Any) -> Network:
+        """One of the three models under this reading."""
+        schedules = dict(asynchronous=Asynchronous(self.r_b, self.r_r), continuous=Continuous(), discrete=Discrete())
+        parts = dict(dynamics=self.dynamics, weights=self.weights, rule=getattr(self, model), schedule=schedules[model])
+        return Network(n, m, **{**parts, **changes})
+
+
+# choice: "paper" is the reading under which most of what the paper shows holds with one setting; "notebook" is that of
+# the authors' public code.
+READINGS = {
+    "paper": Reading(
+        dynamics=Projected(),
+        weights=Gaussian(scale=0.2),
+        from_rest=True,
+        asynchronous=Oja(0.002),  # about five updates per presentation: together as much as the discrete network's one
+        continuous=Oja(0.001),
+        discrete=Oja(0.01),
+        r_b=0.75,
+    ),
+    "notebook": Reading(
+        dynamics=Potential(),
+        weights=Exponential(),
+        from_rest=False,
+        asynchronous=Hebbian(0.01),
+        continuous=Oja(0.001),
+        discrete=Hebbian(0.01),
+    ),
+}
+_USUAL = READINGS["paper"]
+_USUAL_SCHEDULE = Asynchronous(_USUAL.r_b, _USUAL.r_r)
+
+
 @dataclass(frozen=True)
 class Network:
     """n neurons on m inputs: what is computed, without its state."""
 
     n: int = 500
     m: int = 196
-    dynamics: Any = field(default_factory=Potential)
-    rule: Any = field(default_factory=Hebbian)
-    schedule: Any = field(default_factory=Asynchronous)
-    weights: Any = field(default_factory=Exponential)
+    dynamics: Any = _USUAL.dynamics
+    rule: Any = _USUAL.asynchronous
+    schedule: Any = _USUAL_SCHEDULE
+    weights: Any = _USUAL.weights
 
     def __post_init__(self) -> None:
         for name in ("n", "m"):
@@ -96,19 +141,24 @@ def float_type(dtype: Any) -> np.dtype:
     raise InputError(f"dtype is {dtype!r}; it must be float32 or float64")
 
 
-def asynchronous(n: int = 500, m: int = 196, **changes: Any) -> Network:
+def asynchronous(n: int = 500, m: int = 196, reading: str = "paper", **changes: Any) -> Network:
     """Each neuron learns when it bursts, then rests (App. C): the paper's proposal."""
-    return Network(n, m, **{"rule": Hebbian(), "schedule": Asynchronous(), **changes})
+    return _preset("asynchronous", n, m, reading, changes)
 
 
-def continuous(n: int = 500, m: int = 196, **changes: Any) -> Network:
-    """All neurons learn at every step, by Oja's rule at η = 0.001 (App. B)."""
-    return Network(n, m, **{"rule": Oja(), "schedule": Continuous(), **changes})
+def continuous(n: int = 500, m: int = 196, reading: str = "paper", **changes: Any) -> Network:
+    """All neurons learn at every step (App. B)."""
+    return _preset("continuous", n, m, reading, changes)
 
 
-def discrete(n: int = 500, m: int = 196, **changes: Any) -> Network:
-    """All neurons learn once the dynamics have settled (main text, App. A4): the classic model."""
-    return Network(n, m, **{"rule": Hebbian(), "schedule": Discrete(), **changes})
+def discrete(n: int = 500, m: int = 196, reading: str = "paper", **changes: Any) -> Network:
+    """All neurons learn once the dynamics have settled (main text, App. A): the classic model."""
+    return _preset("discrete", n, m, reading, changes)
+
+
+def _preset(model: str, n: int, m: int, reading: str, changes: dict[str, Any]) -> Network:
+    one_of("reading", reading, READINGS)
+    return READINGS[reading].network(model, n, m, **changes)
 
 
 MODELS = {model.__name__: model for model in (asynchronous, continuous, discrete)}

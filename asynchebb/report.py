@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from asynchebb import pages
 from asynchebb.experiments.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Part, Verdict
-from asynchebb.experiments.readings import PAPERS_HOLD, PARTLY_RUN, PRESET, READINGS
+from asynchebb.experiments.readings import PAPERS_HOLD, PRESET, READINGS, readings
 from asynchebb.experiments.scale import SCALES
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
     return {
         "scale": {"name": outcome.scale, **SCALES[outcome.scale]._asdict()},
         "preset": PRESET,
-        "readings": {name: _values(reading) for name, reading in READINGS.items()},
+        "readings": {name: _values(reading) for name, reading in readings(SCALES[outcome.scale]).items()},
         "work": outcome.work,
         "machine": pages.machine(),
         "versions": pages.versions(),
@@ -81,37 +81,48 @@ def number(value: float, says: str = "") -> str:
     return f"{value:,.{digits}f}"
 
 
-def markdown(outcome: Outcome) -> str:
-    """The claims as a table, and a paragraph on each that does not hold."""
-    scale = SCALES[outcome.scale]
+def markdown(content: dict[str, Any], beside: dict[str, Any] | None = None) -> str:
+    """The claims as a table, and a paragraph on each that does not hold; perhaps with the verdicts at another scale.
+
+    Both are what `as_json` gives.
+    """
+    scales = [one["scale"] for one in (content, beside) if one]
+    shown = [*content["readings"]]
     lines = [
         "# What holds of the paper",
         "",
-        f"Made by `asynchebb reproduce --scale {outcome.scale}`: n = {scale.n}, {scale.p} × {scale.p} pixels, "
-        f"{scale.steps:,} Euler steps a run, {scale.seeds} seeds. ✓ holds, ◐ holds in part, ✗ does not hold, · was "
-        "not run, under each reading; *over all* counts the reading of the presets first. What was measured, and by "
-        "which "
-        "margins each claim is judged, is in the report." + (f" {TOO_SHORT}" if outcome.scale == "smoke" else ""),
-        "",
-        "| | claim | where | over all | " + " | ".join(READINGS) + " |",
-        "| --- " * (4 + len(READINGS)) + "|",
-    ]
-    for judged in _claims(outcome):
-        marks = (MARKS[judged.under(name)] for name in READINGS)
-        said = f"{MARKS[judged.over_all]} {judged.over_all}"
-        lines.append(
-            f"| {judged.claim.id} | {judged.claim.says} | {judged.claim.where} | {said} | {' | '.join(marks)} |"
+        " ".join(
+            f"Made by `asynchebb reproduce --scale {scale['name']}`: n = {scale['n']}, {scale['p']} × {scale['p']} "
+            f"pixels, {scale['steps']:,} Euler steps per run, {scale['seeds']} seeds."
+            for scale in scales
         )
-    lines += ["", "## What happens instead", ""]
-    for judged in _claims(outcome):
-        if paragraph := instead(judged, outcome.scale):
-            lines += [f"**{judged.claim.id}** ({judged.over_all}). {paragraph}", ""]
-    return "\n".join(lines)
+        + f" ✓ holds, ◐ holds in part, ✗ does not hold, · was not run, under each reading (at {scales[0]['name']} "
+        "scale); the overall verdict counts the reading of the presets first. What was measured, and by which margins "
+        f"each claim is judged, is in the report.{f' {TOO_SHORT}' if scales[0]['name'] == 'smoke' else ''}",
+        "",
+        f"| | claim | where | {' | '.join(scale['name'] for scale in scales)} | {' | '.join(shown)} |",
+        "| --- " * (3 + len(scales) + len(shown)) + "|",
+    ]
+    elsewhere = {claim["id"]: claim for claim in beside["claims"]} if beside else {}
+    for claim in content["claims"]:
+        verdicts = [claim["holds"], *([elsewhere.get(claim["id"], {}).get("holds", NOT_RUN)] if beside else [])]
+        marks = [MARKS[claim["readings"].get(name, {}).get("holds", NOT_RUN)] for name in shown]
+        said = [f"{MARKS[verdict]} {verdict}" for verdict in verdicts]
+        lines.append(f"| {' | '.join([claim['id'], claim['claim'], claim['where'], *said, *marks])} |")
+    for one in (content, beside):
+        if one and one["scale"]["name"] != "smoke":  # so short a run shows nothing
+            lines += ["", f"## What happens instead, {one['scale']['name']} scale", ""]
+            lines += [
+                f"**{claim['id']}** ({claim['holds']}). {claim['instead']}\n"
+                for claim in one["claims"]
+                if claim["instead"]
+            ]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def page(outcome: Outcome, pictures: Path) -> str:
     """The whole report."""
-    claims = _claims(outcome)
+    claims, shown = _claims(outcome), [*readings(SCALES[outcome.scale])]
     counted = {kind: sum(judged.over_all == kind for judged in claims) for kind in (HOLDS, IN_PART, FAILS)}
     tally = " ".join(
         f'<span class="tally {KINDS[kind]}"><b>{count}</b> {escape(_plural(kind, count))}</span>'
@@ -139,15 +150,15 @@ all of it under another reading; else it <b class="no">does not hold ✗</b>. Cl
 <a href="#readings">readings</a> <a href="#made">how it was made</a></nav>
 <section id="claims"><h2>Claims</h2>
 <div class="row head"><span></span><span></span><span><i>over all</i></span>
-{"".join(f'<span><i title="{escape(_about(name))}">{escape(name)}</i></span>' for name in READINGS)}</div>
-{"".join(_claim(judged, outcome.scale) for judged in claims)}
-{_tally(claims)}
+{"".join(f'<span><i title="{escape(_about(name))}">{escape(name)}</i></span>' for name in shown)}</div>
+{"".join(_claim(judged, outcome.scale, shown) for judged in claims)}
+{_tally(claims, shown)}
 </section>
 {"".join(_finding(finding, pictures) for finding in outcome.findings if finding.figures)}
-{_readings()}
+{_readings(shown)}
 {_made(outcome)}"""
     title = "Asynchronous Hebbian/anti-Hebbian networks, reproduced"
-    return pages.document(title, body, STYLE.replace("READINGS", str(len(READINGS))))
+    return pages.document(title, body, STYLE.replace("READINGS", str(len(shown))))
 
 
 def _plural(kind: str, count: int) -> str:
@@ -166,9 +177,9 @@ def _mark(kind: str) -> str:
     return f'<span class="{KINDS[kind]}" title="{kind}">{MARKS[kind]}</span>'
 
 
-def _claim(judged: Judged, scale: str) -> str:
+def _claim(judged: Judged, scale: str, columns: list[str]) -> str:
     claim, shown = judged.claim, judged.tried
-    marks = "".join(_mark(judged.under(name)) for name in READINGS)
+    marks = "".join(_mark(judged.under(name)) for name in columns)
     paragraph = instead(judged, scale)
     return f"""<details class="claim" id="claim-{claim.id.replace(", ", "-")}"><summary class="row">
 <b>{escape(claim.id)}</b>
@@ -184,22 +195,21 @@ def _claim(judged: Judged, scale: str) -> str:
 """
 
 
-def _tally(claims: list[Judged]) -> str:
-    """How many parts hold under each reading, of the claims that are judged under all that were run whole."""
-    whole = [name for name in READINGS if name != PARTLY_RUN]
-    common = [one for one in claims if all(one.under(name) != NOT_RUN for name in whole)]
+def _tally(claims: list[Judged], columns: list[str]) -> str:
+    """How many parts hold under each reading, of the claims that are judged under all."""
+    common = [one for one in claims if all(one.under(name) != NOT_RUN for name in columns)]
     if not common:
         return ""
-    shares = {
-        name: [held for one in common for held in one.verdicts[name].parts.values()] if name in whole else []
-        for name in READINGS
-    }
-    cells = "".join(
-        f"<small>{round(100 * sum(held) / len(held))}%</small>" if held else _mark(NOT_RUN) for held in shares.values()
-    )
+    cells = "".join(f"<small>{round(100 * share)}%</small>" for share in parts_that_hold(common, columns).values())
     names = ", ".join(one.claim.id for one in common)
     return f"""<div class="row tallies"><b></b><span><small>Share of the parts that hold, of the claims judged
 under all of these readings ({escape(names)})</small></span><span></span>{cells}</div>"""
+
+
+def parts_that_hold(claims: list[Judged], columns: list[str]) -> dict[str, float]:
+    """The share of all parts of these claims that hold under each reading."""
+    held = {name: [part for one in claims for part in one.verdicts[name].parts.values()] for name in columns}
+    return {name: sum(of) / len(of) for name, of in held.items()}
 
 
 def _part_row(part: Part, shown: dict[str, Verdict]) -> str:
@@ -233,19 +243,20 @@ def _figure(name: str, caption: str, pictures: Path) -> str:
     return pages.figure(name, (pictures / f"{name}.png").read_bytes(), below)
 
 
-def _readings() -> str:
+def _readings(shown: list[str]) -> str:
     fields = [*READINGS[PRESET]._fields]
     head = "".join(f"<th>{escape(field)}</th>" for field in fields)
     rows = "".join(
         f"<tr><td>{escape(name)}{' (the presets)' if name == PRESET else ''}</td>"
-        + "".join(f"<td>{escape(str(value))}</td>" for value in _values(reading).values())
+        + "".join(f"<td>{escape(str(value))}</td>" for value in _values(READINGS[name]).values())
         + "</tr>"
-        for name, reading in READINGS.items()
+        for name in shown
     )
     return f"""<section id="readings"><h2>Readings</h2>
-<p>The paper's text, its appendix and the authors' notebook leave these open or differ in them. <i>eta</i>, <i>r_b</i>
-and <i>r_r</i> are the asynchronous network's; the discrete network learns at η = 0.01, the continuous one at 0.001, as
-printed.</p><div class="wide"><table><tr><th>reading</th>{head}</tr>{rows}</table></div></section>
+<p>The paper's text, its appendix and the authors' notebook leave these open or differ in them. <i>asynchronous</i>,
+<i>continuous</i> and <i>discrete</i> are the rules of the three models, <i>r_b</i> and <i>r_r</i> the asynchronous
+network's threshold and refractory period.</p>
+<div class="wide"><table><tr><th>reading</th>{head}</tr>{rows}</table></div></section>
 """
 
 
@@ -254,10 +265,11 @@ def _made(outcome: Outcome) -> str:
     took = timedelta(seconds=round(work["seconds"]))
     rows = {
         "scale": f"{outcome.scale}: {scale.n} neurons, {scale.p} × {scale.p} pixels, {scale.steps:,} Euler "
-        f"steps a run on one set, {scale.steps_a_phase:,} on each of three sets (half of it on each of four), "
+        f"steps per run on one set, {scale.steps_per_phase:,} on each of three sets; in experiments of our own "
+        f"{scale.side_steps:,}, on each of four sets half of it; "
         f"{scale.seeds} seeds for figures 1 to 3 (0 to {scale.seeds - 1}), one (0) for the others",
         "tests": f"on the frozen network: {scale.tested} stimuli held for {PAPERS_HOLD} steps, as in the paper, and "
-        f"{scale.settled} held for {scale.settling}; after several sets, {scale.tested} of each so long",
+        f"{scale.settled} held for {scale.settling}; after several sets, {scale.tested_after} of each so long",
         "runs": f"{work['runs']:,}, of {work['steps']:,} Euler steps in all",
         "wall time of the runs": f"{took} on {work['workers'] or 'a cluster’s'} cores",
         "wall time of measuring and drawing": f"{timedelta(seconds=round(work['drawing']))}, once",

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asynchebb import equations, metrics
-from asynchebb.checks import InputError, at_least, checked
+from asynchebb.checks import ADDED_LATER, InputError, added_later, at_least, checked, true_or_false
 from asynchebb.engines import advance_in_place, traces
 from asynchebb.network import Network, State, float_type
 
@@ -32,24 +32,29 @@ BLOCK = 256
 
 
 @dataclass(frozen=True)
-@checked(samples=at_least(1), hold=at_least(1), snapshots=at_least(1))
+@checked(samples=at_least(1), hold=at_least(1), snapshots=at_least(1), from_rest=true_or_false)
 class Phase:
-    """`samples` stimuli, each held for `hold` Euler steps, with so many snapshots on the way."""
+    """`samples` stimuli, each held for `hold` Euler steps, with so many snapshots on the way.
+
+    Activity carries over from one stimulus to the next or, with `from_rest`, starts from u = y = 0 at each.
+    """
 
     stimulus: Any
     samples: int
     hold: int = 500
     snapshots: int = 10
+    from_rest: bool = added_later(False)
 
 
 @dataclass(frozen=True)
-@checked(samples=at_least(1), hold=at_least(1))
+@checked(samples=at_least(1), hold=at_least(1), from_rest=true_or_false)
 class Probe:
     """A test at each snapshot: so many new stimuli, the network frozen (s = 60 and f = 150 in App. E)."""
 
     stimulus: Any
     samples: int = 60
     hold: int = 150
+    from_rest: bool = added_later(False)
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,8 @@ class Run:
         return describe(self.probes) != describe(self._usual_probes())
 
     def _usual_probes(self) -> tuple[Probe, ...]:
-        return tuple({describe(phase.stimulus): Probe(phase.stimulus) for phase in self.phases}.values())
+        usual = (Probe(phase.stimulus, from_rest=phase.from_rest) for phase in self.phases)
+        return tuple({describe(probe): probe for probe in usual}.values())
 
     @property
     def steps(self) -> int:
@@ -185,11 +191,11 @@ def live(run: Run, engine: str, after: Snapshot | None, on_progress: Callable[[i
     for number in range(first, len(stops)):
         phase, end, step = stops[number]
         start = stops[number - 1][1] if stops[number - 1][0] == phase else 0
-        hold = run.phases[phase].hold
+        hold, from_rest = run.phases[phase].hold, run.phases[phase].from_rest
         kept: dict[str, list[np.ndarray]] = {name: [] for name in run.trace}
         with np.errstate(over="ignore", invalid="ignore"):
             for X, done in _stimuli(run, phase, start, end):
-                state, traced = advance_in_place(run.network, state, X, hold, engine, run.trace)
+                state, traced = advance_in_place(run.network, state, X, hold, engine, run.trace, from_rest)
                 for name, values in traced.items():
                     kept[name].append(values.reshape(len(X), hold, -1).mean(axis=1))
                 on_progress(step - (end - done) * hold)
@@ -228,7 +234,7 @@ def _snapshot(
         raise Diverged(run, step)
     with np.errstate(over="ignore", invalid="ignore"):
         responses = [
-            metrics.respond(run.network, state, X, probe.hold, engine)
+            metrics.respond(run.network, state, X, probe.hold, engine, probe.from_rest)
             for X, probe in zip(tests, run.probes, strict=True)
         ]
     if not all(np.isfinite(response.mean_activity).all() for response in responses):
@@ -242,6 +248,12 @@ def _snapshot(
         "mean_activity": np.array([response.mean_activity for response in responses]),
     }
     return Snapshot(number, step, state, measures, traced)
+
+
+def _is_tacit(value: Any, name: str) -> bool:
+    """Is this a field that was added later, at its default?"""
+    field = getattr(type(value), "__dataclass_fields__", {}).get(name)
+    return field is not None and ADDED_LATER in field.metadata and getattr(value, name) == field.default
 
 
 def _over_time(name: str, values: np.ndarray) -> np.ndarray:
@@ -271,7 +283,9 @@ def _plain(value: Any) -> Any:
         # A class of the user's own is what its equations say, not only what it is called.
         own = not cls.__module__.startswith("asynchebb.")
         code = {"code": equations.fingerprint(cls), "floor": getattr(value, "floor", 0)} if own else {}
-        fields = {name: _plain(field) for name, field in equations.constants(value).items()}
+        fields = {
+            name: _plain(field) for name, field in equations.constants(value).items() if not _is_tacit(value, name)
+        }
         return {"class": cls.__name__, **code, **fields}
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]

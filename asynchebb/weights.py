@@ -9,31 +9,35 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from asynchebb.checks import checked, true_or_false
+from asynchebb.checks import added_later, checked, positive, true_or_false
 
 
 @dataclass(frozen=True)
+@checked(scale=positive)
 class Exponential:
-    """Exponential weights of mean 1/√n, n the number of neurons (the authors' notebook).
+    """Exponential weights of mean scale/√n, n the number of neurons (the authors' notebook).
 
-    w_ij ~ Exp(1) / √n
+    w_ij ~ scale · Exp(1) / √n
     """
 
+    scale: float = added_later(1.0)
+
     def draw(self, rng: np.random.Generator, shape: tuple[int, int], n: int) -> np.ndarray:
-        return rng.standard_exponential(shape) / np.sqrt(n)
+        return self.scale * (rng.standard_exponential(shape) / np.sqrt(n))
 
 
 @dataclass(frozen=True)
-@checked(rectified=true_or_false)
+@checked(rectified=true_or_false, scale=positive)
 class Gaussian:
     """Standard normal weights made positive, by absolute value or by rectifying (App. D).
 
-    w_ij = |z| or, rectified, [z]₊, where z ~ N(0, 1)
+    w_ij = scale · |z| or, rectified, scale · [z]₊, where z ~ N(0, 1)
     """
 
     # choice: the paper says "Gaussian" and "kept positive", not how; both are here.
     rectified: bool = False
+    scale: float = added_later(1.0)
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, int], n: int) -> np.ndarray:
         z = rng.standard_normal(shape)
-        return np.maximum(z, 0.0) if self.rectified else np.abs(z)
+        return self.scale * (np.maximum(z, 0.0) if self.rectified else np.abs(z))

@@ -37,10 +37,10 @@ HOLD, TRAINED, ROUNDS = 500, 2_000, 5
 MB = 2**20
 
 NETWORKS = {
-    "asynchronous": ah.asynchronous(),
-    "asynchronous Projected": ah.asynchronous(dynamics=ah.Projected()),
-    "discrete": ah.discrete(),
-    "continuous": ah.continuous(),
+    "asynchronous": ah.asynchronous(reading="notebook"),
+    "asynchronous Projected": ah.asynchronous(reading="notebook", dynamics=ah.Projected()),
+    "discrete": ah.discrete(reading="notebook"),
+    "continuous": ah.continuous(reading="notebook"),
 }
 
 # Each system: its module among the peers, what its `run` is told, the models that it can do, the stimuli of
@@ -148,7 +148,7 @@ def grow(n, m):
 
     size = int((m / 3 if m == 3_072 else m) ** 0.5)
     X = np.tile(ah.Crossbars(size).sample(np.random.default_rng(1), 360), m // (size * size))  # 3 colours
-    network = ah.asynchronous(n=n, m=m)
+    network = ah.asynchronous(n=n, m=m, reading="notebook")
     state = engines.prepare(network, network.init(np.random.default_rng(0)))
     state, _ = engines.advance_in_place(network, state, X[:200], HOLD, "cpu", ())
     seconds = []
@@ -173,7 +173,8 @@ def first_step():
     """Seconds from the start of a process to its first Euler step, the import included."""
     code = (
         "import time, sys; import numpy as np; import asynchebb as ah;"
-        "n = ah.asynchronous(); s = n.init(np.random.default_rng(0)); ah.advance(n, s, np.ones((1, 196)), hold=1);"
+        "n = ah.asynchronous(reading='notebook'); s = n.init(np.random.default_rng(0));"
+        "ah.advance(n, s, np.ones((1, 196)), hold=1);"
         "print(time.time() - float(sys.argv[1]))"
     )
     done = subprocess.run([sys.executable, "-c", code, str(time.time())], capture_output=True, text=True, check=True)

@@ -31,7 +31,7 @@ def rate(do: Callable[[], object], samples: int, repeats: int = 3) -> float:
 def measure(n: int, X: np.ndarray) -> dict[str, float]:
     model = ah.AsyncHebbian(n, max_iter=1, random_state=0).fit(X)
     rows = np.float32(X[:10].reshape(10, -1) / model.scale_)
-    network = ah.asynchronous(n, rows.shape[1])
+    network = ah.asynchronous(n, rows.shape[1], reading="notebook")
     model.transform(X[:2])
 
     def one_by_one() -> None:

@@ -23,7 +23,7 @@ from asynchebb.sweeps.executors import cores
 from asynchebb.sweeps.grid import grid
 from asynchebb.sweeps.work import one_thread, work
 
-NETWORK = ah.asynchronous(n=100, m=25)
+NETWORK = ah.asynchronous(n=100, m=25, reading="notebook")
 BASE = ah.Run(NETWORK, ah.Phase(ah.Crossbars(5), samples=1_000, hold=500, snapshots=1))
 AXES = {"schedule.r_b": [0.5, 1, 2], "schedule.r_r": [10, 100], "seed": range(100)}
 A_TURN, TURNS = 8, 20

@@ -1,77 +1,93 @@
-"""Is there a setting under which the asynchronous network learns bars *and* keeps them while it learns other sets?
+"""Is there a setting under which figures 1, 2 and 3 hold together (claim J)?
 
-Over both dynamics, two initial weights, thresholds, refractory periods and learning rates it is shown Crossbars, then
-Squares, then Diagonals, a million Euler steps each: 288 runs, about 20 minutes on two cores; stopped, it goes on.
-Prints a line a setting, those with the lowest largest error last: how many of the three parts of claims 1a (bars) and
-3a (retention) hold, the error on each set at the end of its own phase and at the end of all, and the fields after the
-first set.
+Shows Crossbars, then Squares, then Diagonals to asynchronous networks of many settings, and to the discrete network
+that goes with each, three seeds of all. Judges the mean over seeds by the claims' own predicates: are bars learnt from
+the first set (1a), do most neurons match the discrete network after it (2a), are all three sets kept (3a)? Writes a row
+per setting to a table, draws a map of it, and prints the best settings last. Stopped, it resumes.
 
     python examples/retention_search.py [FOLDER]
 """
 
+import itertools
 import sys
-from dataclasses import replace
+from pathlib import Path
 
 import h5py
+import pandas as pd
 
 import asynchebb as ah
-from asynchebb import metrics
-from asynchebb.experiments.search import judged
+from asynchebb.experiments import search
+from asynchebb.network import READINGS, Reading
 
 SETS = ah.Crossbars(14), ah.Squares(14), ah.Diagonals(14)
-POTENTIAL = ah.Run(
-    ah.asynchronous(),
-    [ah.Phase(stimulus, samples=2000, hold=500, snapshots=1) for stimulus in SETS],
-    [ah.Probe(stimulus, samples=60, hold=500) for stimulus in SETS],
-)
-GAUSSIAN = replace(POTENTIAL, network=ah.asynchronous(weights=ah.Gaussian()))
-PROJECTED = replace(POTENTIAL, network=ah.asynchronous(dynamics=ah.Projected()))
+SEEDS = [0, 1, 2]
+HOLD = 500
+PAPER = READINGS["paper"]
+CARRIED_OVER = PAPER._replace(from_rest=False)
+CONSTANT_LEAK = PAPER._replace(asynchronous=ah.Hebbian(), discrete=ah.Hebbian())
 
-COARSE = {
-    "schedule.r_r": [100, 250, 500],
-    "schedule.r_b": [0.5, 1, 1.5, 2, 3, 4],
-    "rule.eta": [0.003, 0.01, 0.03],
-}
-GRIDS = [
-    (POTENTIAL, COARSE),
-    (GAUSSIAN, COARSE),
-    (PROJECTED, COARSE),
-    (
-        POTENTIAL,
-        {"schedule.r_r": [50, 100, 150], "schedule.r_b": [1.1, 1.2, 1.3, 1.4], "rule.eta": [0.003, 0.01, 0.03]},
-    ),
-    (
-        PROJECTED,
-        {"schedule.r_r": [150, 250, 500], "schedule.r_b": [1.6, 1.8, 2, 2.2, 2.5], "rule.eta": [0.005, 0.01, 0.02]},
-    ),
-    (
-        PROJECTED,
-        {"schedule.r_r": [500, 1000, 2000], "schedule.r_b": [0.8, 1, 1.2, 1.4, 1.6], "rule.eta": [0.01, 0.02, 0.04]},
-    ),
+NOTEBOOKS_WEIGHTS = CONSTANT_LEAK._replace(from_rest=False, weights=ah.Exponential())
+
+SHORT, LONGER, LONG = 1_200, 2_000, 4_000  # stimuli of each set: 0.6, 1 and 2 million Euler steps
+GRIDS: list[tuple[Reading, dict[str, list]]] = [
+    (PAPER, {"r_b": [0.5, 0.75, 1, 1.25, 1.5, 2], "r_r": [100, 200, 500], "eta": [0.002, 0.005, 0.01]}),
+    (PAPER, {"r_b": [0.5, 1, 1.5, 2], "r_r": [100, 500], "eta": [0.005, 0.01], "scale": [0.1, 0.4]}),
+    (CARRIED_OVER, {"r_b": [0.5, 1, 1.5, 2], "r_r": [100, 500], "eta": [0.002, 0.005, 0.01]}),
+    (CONSTANT_LEAK, {"r_b": [0.25, 0.5, 1, 1.5, 2], "r_r": [100, 500], "eta": [0.001, 0.005, 0.01]}),
+    (CONSTANT_LEAK._replace(from_rest=False), {"r_b": [0.5, 1, 2], "r_r": [100, 500], "eta": [0.001, 0.01]}),
+    (PAPER._replace(dynamics=ah.Potential()), {"r_b": [0.5, 1, 2], "r_r": [100, 500], "eta": [0.005, 0.01]}),
+    (PAPER, {"r_b": [0.75, 0.85], "r_r": [50, 100], "eta": [0.01, 0.02]}),
+    (PAPER, {"r_b": [0.75, 1], "r_r": [100], "eta": [0.002, 0.005, 0.01], "samples": [LONG]}),
+    (NOTEBOOKS_WEIGHTS, {"r_b": [1.8, 2, 2.2], "r_r": [100, 500], "eta": [0.01], "samples": [LONGER]}),
 ]
+DISCRETE_ETAS = [0.005, 0.01]  # each asynchronous network is compared with both
+FIELDS = {
+    "r_b": "schedule.r_b",
+    "r_r": "schedule.r_r",
+    "eta": "rule.eta",
+    "scale": "weights.scale",
+    "samples": "samples",
+}
 
 
-def line(name: str, file: str) -> tuple[float, str]:
-    with h5py.File(file) as kept:
-        measures, held = judged(kept, SETS)
-        fields = metrics.count_fields(kept["W"][1], SETS[0])
-    own, end = ([measures[f"asynchronous_{when}_{number}"] for number in (1, 2, 3)] for when in ("learnt", "end"))
-    parts = ", ".join(f"{claim} {sum(of)}/3" for claim, of in held.items())
-    errors = f"own phase {' '.join(f'{e:.2f}' for e in own)}, end {' '.join(f'{e:.2f}' for e in end)}"
-    return max(end), f"{name}: {parts}; {errors}; {fields.single} bars, {fields.mixed} crosses, {fields.distinct} of 28"
+def base(reading: Reading, model: str) -> ah.Run:
+    return ah.Run(
+        reading.network(model, 500, 196),
+        [ah.Phase(stimulus, SHORT, HOLD, snapshots=1, from_rest=reading.from_rest) for stimulus in SETS],
+        [ah.Probe(stimulus, 30, HOLD, from_rest=reading.from_rest) for stimulus in SETS],
+        trace=(),
+    )
 
 
-def main(folder: str) -> None:
-    lines = []
-    for run, axes in GRIDS:
-        dataset = ah.sweep(run, axes, folder).stack(point=[*axes])
-        for point in range(dataset.sizes["point"]):
-            at = dataset.isel(point=point)
-            values = ", ".join(f"{axis.partition('.')[2]} = {at[axis].item():g}" for axis in axes)
-            network = f"{type(run.network.dynamics).__name__}, {type(run.network.weights).__name__}"
-            lines.append(line(f"{network}, {values}", f"{folder}/runs/{at.run.item()}.nc"))
-    print("\n".join(text for _, text in sorted(lines, reverse=True)))
+def run(reading: Reading, model: str, axes: dict[str, list], folder: Path) -> dict[tuple, str]:
+    """The identity of each run, by its values on the axes and its seed."""
+    dataset = ah.sweep(base(reading, model), {FIELDS[name]: axes[name] for name in axes} | {"seed": SEEDS}, folder)
+    return dict(zip(itertools.product(*axes.values(), SEEDS), dataset.run.values.flat, strict=True))
+
+
+def main(folder: Path) -> None:
+    rows = []
+    for reading, given in GRIDS:
+        axes = {"scale": [reading.weights.scale], "samples": [SHORT], **given}
+        shared = {name: axes[name] for name in ("scale", "samples")}
+        asynchronous = run(reading, "asynchronous", axes, folder)
+        discrete = run(reading, "discrete", {**shared, "eta": DISCRETE_ETAS}, folder)
+        for values in itertools.product(*axes.values()):
+            setting = dict(zip(axes, values, strict=True))
+            for eta in DISCRETE_ETAS:
+                pairs = []
+                for seed in SEEDS:
+                    files = asynchronous[*values, seed], discrete[setting["scale"], setting["samples"], eta, seed]
+                    with (
+                        h5py.File(folder / f"runs/{files[0]}.nc") as kept,
+                        h5py.File(folder / f"runs/{files[1]}.nc") as other,
+                    ):
+                        pairs.append(search.in_succession(kept, other, SETS))
+                rows.append(search.row(reading, setting, eta, pairs))
+    table = pd.DataFrame(rows).sort_values(["parts", "worst"], ascending=[True, False], kind="stable")
+    table.to_csv(folder / "settings.csv", index=False, float_format="%.4g")
+    print(table.tail(20).to_string(index=False, float_format="%.3g"))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "retention")
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "retention"))

@@ -14,9 +14,9 @@ from test_cli import COMMAND, call, refused
 import asynchebb as ah
 from asynchebb import metrics, movies
 from asynchebb.checks import InputError
-from asynchebb.experiments import fig2, fig3, gabor, search
+from asynchebb.experiments import fig2, fig3, gabor, robustness
 from asynchebb.experiments.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Claim, Means, Part, judge, over_all
-from asynchebb.experiments.readings import PRESET, READINGS, Reading
+from asynchebb.experiments.readings import PRESET, READINGS, network_of
 from asynchebb.experiments.reproduce import EXPERIMENTS, experiments, reproduce
 from asynchebb.experiments.results import Results, products
 from asynchebb.experiments.scale import SCALES
@@ -124,7 +124,8 @@ def test_runs_that_figures_share_are_the_same_run():
     runs = {name: {run.identity for run in module.runs(scale).values()} for name, module in EXPERIMENTS.items()}
     assert runs["figF"] <= runs["fig1"] | runs["fig3"]
     assert runs["fig1"] <= runs["fig2"]
-    assert runs["figA"] & runs["fig2"] and runs["figC"] & runs["fig2"] and runs["search"] & runs["fig3"]
+    assert runs["figA"] & runs["fig2"] and runs["figC"] & runs["fig2"] and runs["search"] <= runs["fig1"] | runs["fig3"]
+    assert runs["background"] <= runs["fig1"] and runs["rates"] & runs["fig1"]
 
 
 @pytest.mark.parametrize("scale", ["small", "paper"])
@@ -141,9 +142,9 @@ def test_scales_have_the_sizes_that_they_say(scale):
 
 
 def test_the_first_reading_is_the_presets():
-    assert READINGS[PRESET] == Reading()
+    assert next(iter(READINGS)) == PRESET
     for model, preset in ah.network.MODELS.items():
-        assert READINGS[PRESET].network(model, SCALES["small"]) == preset()
+        assert network_of(READINGS[PRESET], model, SCALES["small"]) == preset()
 
 
 # Measures
@@ -304,17 +305,17 @@ def test_reproduce_refuses_what_it_does_not_know(tmp_path):
 
 
 def a_run_that_fails_is_named_and_the_rest_is_reported(folder):
-    runs = search.runs(SCALES["smoke"])
+    runs = robustness.runs(SCALES["smoke"])
     own = {run.identity for run in runs.values()} - {run.identity for run in fig3.runs(SCALES["smoke"]).values()}
     victim = folder / "sweep" / "runs" / sorted(own)[0]
     kept = victim.with_suffix(".json").read_bytes()
     victim.with_suffix(".json").unlink()
     victim.with_suffix(".failed").write_text(json.dumps({"run": "", "error": "it broke"}))
     try:
-        done = call(*SMOKE, "search", "fig3", "--out", folder)
+        done = call(*SMOKE, "robustness", "fig3", "--out", folder)
         assert done.returncode == 1 and "it broke" in done.stderr
         ids = {claim["id"] for claim in json.loads((folder / "claims.json").read_text())["claims"]}
-        assert "3a" in ids and "J" not in ids
+        assert "3a" in ids and "T" not in ids
         assert "it broke" in (folder / "index.html").read_text()
     finally:
         victim.with_suffix(".failed").unlink()

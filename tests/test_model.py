@@ -186,6 +186,8 @@ def test_the_precision_asked_for_rounds_the_same_draws():
 
 def test_presets_are_the_papers_models():
     assert ah.asynchronous().schedule == ah.Asynchronous(r_b=1.0, r_r=100)
-    assert ah.asynchronous().rule == ah.discrete().rule == ah.Hebbian(eta=0.01)
+    assert ah.asynchronous(reading="notebook").rule == ah.discrete(reading="notebook").rule == ah.Hebbian(eta=0.01)
     assert ah.continuous().rule == ah.Oja(eta=0.001) and ah.continuous().schedule == ah.Continuous()
-    assert ah.discrete(n=7, m=9, dynamics=ah.Projected()) == ah.Network(7, 9, ah.Projected(), schedule=ah.Discrete())
+    assert ah.discrete(n=7, m=9, dynamics=ah.Potential()) == ah.Network(
+        7, 9, ah.Potential(), rule=ah.Oja(eta=0.01), schedule=ah.Discrete()
+    )

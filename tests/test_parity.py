@@ -20,7 +20,8 @@ SCHEDULES = {**values.variants("schedule"), "Asynchronous": lambda: ah.Asynchron
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("rule", values.variants("rule"))
 @pytest.mark.parametrize("dynamics", values.variants("dynamics"))
-def test_every_combination_agrees_with_the_reference(dynamics, rule, schedule, engine):
+@pytest.mark.parametrize("from_rest", [False, True], ids=["carried over", "from rest"])
+def test_every_combination_agrees_with_the_reference(from_rest, dynamics, rule, schedule, engine):
     """In float64, to 1e-9, over 3,000 steps, traces included."""
     network = ah.Network(
         n=100,
@@ -31,14 +32,18 @@ def test_every_combination_agrees_with_the_reference(dynamics, rule, schedule, e
     )
     state = network.init(np.random.default_rng(0), np.float64)
     X = ah.Crossbars(6).sample(np.random.default_rng(1), 30)
-    fast, fast_traces = ah.advance(network, state, X, hold=100, engine=engine, trace=("updates", "active", "y"))
-    slow, slow_traces = ah.advance(network, state, X, hold=100, engine="reference", trace=traces.NAMES)
+
+    def advance(engine, *trace):
+        return ah.advance(network, state, X, 100, engine, trace, from_rest)
+
+    fast, fast_traces = advance(engine, "updates", "active", "y")
+    slow, slow_traces = advance("reference", *traces.NAMES)
     for name in ah.State._fields:
         np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), rtol=1e-9, atol=1e-9, err_msg=name)
     for name in ("updates", "active"):
         assert np.array_equal(fast_traces[name], slow_traces[name]), name
     np.testing.assert_allclose(fast_traces["y"], slow_traces["y"], rtol=1e-9, atol=1e-9)
-    followed, followed_traces = ah.advance(network, state, X, hold=100, engine=engine, trace=("burst",))
+    followed, followed_traces = advance(engine, "burst")
     assert np.array_equal(followed_traces["burst"], slow_traces["burst"])
     np.testing.assert_allclose(followed.W, slow.W, rtol=1e-9, atol=1e-9)
 

@@ -48,6 +48,8 @@ def run(
     seed: shared.Seed = 0,
     dtype: shared.Dtype = "float32",
     snapshots: shared.Snapshots = 20,
+    reading: shared.TheReading = "paper",
+    from_rest: shared.FromRest = None,
     engine: shared.Engine = "cpu",
     out: Annotated[Path, typer.Option(help="folder for the run, or its .nc file")] = Path("runs"),
 ) -> None:
@@ -58,7 +60,22 @@ def run(
     from asynchebb import figures
     from asynchebb.recording import SUMMARY, file_of, record, summary
 
-    what = build_run(model, stimulus, n, samples, hold, rule, schedule, dynamics, weights, seed, dtype, snapshots)
+    what = build_run(
+        model,
+        stimulus,
+        n,
+        samples,
+        hold,
+        rule,
+        schedule,
+        dynamics,
+        weights,
+        seed,
+        dtype,
+        snapshots,
+        reading,
+        from_rest,
+    )
     with progress() as started:
         dataset = record(what, out, engine, on_progress=started(model, what))
     if dataset.attrs["engine"] != engine:
@@ -118,6 +135,9 @@ def reproduce(
     slurm: shared.Slurm = None,
     engine: shared.Engine = "cpu",
     retry_failed: shared.RetryFailed = False,
+    beside: Annotated[
+        Path | None, typer.Option(help="folder of a reproduction at another scale, to stand beside in claims.md")
+    ] = None,
     out: Annotated[Path, typer.Option(help="folder for runs, pictures, numbers and report")] = Path("reproduction"),
 ) -> None:
     """Run the paper's experiments, draw its figures, and judge each of its claims: one page, index.html.
@@ -132,7 +152,7 @@ def reproduce(
     executor = shared.executor(workers, dask, slurm, all_experiments.sweep_folder(out))
     with bar(out) as on_status:
         outcome = all_experiments.reproduce(
-            figures or [], scale, out, executor, known, engine, retry_failed, on_status, typer.echo
+            figures or [], scale, out, executor, known, engine, retry_failed, on_status, typer.echo, beside
         )
     shared.print_claims(outcome)
     typer.echo(f"{out / 'index.html'}\n{out / 'claims.json'}")

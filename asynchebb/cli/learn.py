@@ -49,6 +49,9 @@ def learn(
     rule: shared.Rule = None,
     dynamics: shared.Dynamics = None,
     weights: shared.Weights = None,
+    from_rest: Annotated[
+        bool, typer.Option("--from-rest/--carried-over", help="does activity start from rest at each sample?")
+    ] = False,
     scale: Annotated[str, typer.Option(help="what data are divided by: norm (see docs), a number, or none")] = "norm",
     seed: shared.Seed = 0,
     array: ArrayName = None,
@@ -76,6 +79,7 @@ def learn(
     given = {"rule": rule, "dynamics": dynamics, "weights": weights}
     parts = {kind: values.parse(kind, text) for kind, text in given.items() if text is not None}
     own = {**parts, **burst, "hold": hold, "settle": settle, "max_iter": passes, "scale": _scale(scale)}
+    own["from_rest"] = from_rest
     network = MODELS[model](n, random_state=seed, engine=engine, **own)
     shown = datasets.load(data, array)
     with _sentences(), _progress(f"{model} on {shown.name}") as on_progress:

@@ -14,6 +14,17 @@ if TYPE_CHECKING:
     from asynchebb.simulate import Run
 
 Model = Annotated[str, typer.Option(help="asynchronous, continuous or discrete")]
+TheReading = Annotated[
+    str, typer.Option(help="of the paper: paper, under which most of it holds, or notebook, the authors' code")
+]
+FromRest = Annotated[
+    bool | None,
+    typer.Option(
+        "--from-rest/--carried-over",
+        help="does activity start from rest at each stimulus, or carry over?",
+        show_default="as the reading has it",
+    ),
+]
 Stimulus = Annotated[str, typer.Option(help='what is shown, like "Bars(14, probability=0.1)"')]
 N = Annotated[int, typer.Option(help="neurons")]
 Samples = Annotated[int, typer.Option(help="stimuli shown")]
@@ -45,19 +56,23 @@ def build_run(
     seed: int,
     dtype: str,
     snapshots: int,
+    reading: str,
+    from_rest: bool | None,
 ) -> Run:
     """The run that these options say."""
     from asynchebb import values
     from asynchebb.checks import one_of
-    from asynchebb.network import MODELS
+    from asynchebb.network import MODELS, READINGS
     from asynchebb.simulate import Phase, Run, check_stimulus
 
     one_of("model", model, MODELS)
+    one_of("reading", reading, READINGS)
     given = {"rule": rule, "schedule": schedule, "dynamics": dynamics, "weights": weights}
     changes = {kind: values.parse(kind, text) for kind, text in given.items() if text is not None}
     shown = values.parse("stimulus", stimulus)
     check_stimulus(shown)
-    return Run(MODELS[model](n, shown.m, **changes), (Phase(shown, samples, hold, snapshots),), seed=seed, dtype=dtype)
+    phase = Phase(shown, samples, hold, snapshots, READINGS[reading].from_rest if from_rest is None else from_rest)
+    return Run(MODELS[model](n, shown.m, reading, **changes), (phase,), seed=seed, dtype=dtype)
 
 
 def bar(things: str) -> Any:

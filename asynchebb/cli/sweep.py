@@ -13,7 +13,11 @@ from asynchebb.cli.shared import build_run
 
 app = typer.Typer(no_args_is_help=True, help="Run a grid of runs, see how it stands, draw it.")
 
-NUMBERS = ("n", "samples", "hold", "seed", "snapshots", "workers")
+# What an option in a file must be, where it is not text.
+KINDS: dict[str, tuple[type, str]] = {
+    **dict.fromkeys(("n", "samples", "hold", "seed", "snapshots", "workers"), (int, "a whole number")),
+    "from_rest": (bool, "true or false"),
+}
 OTHERS = ("engine", "workers", "dask", "slurm", "out")  # what a file may say beside the run and the axes
 
 TheFolder = Annotated[Path, typer.Argument(help="the sweep's folder")]
@@ -43,6 +47,8 @@ def run(
     seed: shared.Seed = 0,
     dtype: shared.Dtype = "float32",
     snapshots: shared.Snapshots = 1,
+    reading: shared.TheReading = "paper",
+    from_rest: shared.FromRest = None,
     engine: shared.Engine = "cpu",
     workers: shared.Workers = None,
     dask: shared.Dask = None,
@@ -111,11 +117,9 @@ def _read(file: Path, known: list[str]) -> tuple[dict[str, Any], dict[str, Any],
     for name, value in content.items():
         if name not in known:
             raise InputError(f"{file} says {name!r}; it may say {', '.join(known)}, zip and [vary]")
-        kind = int if name in NUMBERS else str
-        if not isinstance(value, kind):
-            raise InputError(
-                f"{file} says {name} = {value!r}; it must be {'a whole number' if kind is int else 'text'}"
-            )
+        kind, told = KINDS.get(name, (str, "text"))
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise InputError(f"{file} says {name} = {value!r}; it must be {told}")
     if not isinstance(tied, str | list) or not all(isinstance(names, str | list) for names in tied):
         raise InputError(f'{file} says zip = {tied!r}; it must be written like zip = ["n", "hold"]')
     if not isinstance(vary, dict):

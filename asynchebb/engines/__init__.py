@@ -1,9 +1,9 @@
 """Engines run a network forward. They own the loop and the linear algebra and know no rule's name.
 
-An engine is a module with `advance(network, state, X, hold, traces, settled=None) -> State`: it owns
-the state that it is given and may change it in place, and fills in the traces that were asked for.
-Given `settled`, an array (samples, n), it starts each stimulus from rest and puts its last rates there.
-`threads(network)` says how many such calls may run side by side.
+An engine is a module with `advance(network, state, X, hold, traces, from_rest=False, settled=None) -> State`:
+it owns the state that it is given and may change it in place, and fills in the traces that were asked for.
+With `from_rest` it sets the activity to rest at the onset of each stimulus; `settled`, an array (samples, n),
+takes the rates at the end of each. `threads(network)` says how many such calls may run side by side.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import ModuleType
 
 import numpy as np
 
-from asynchebb.checks import InputError, at_least, stimuli, weights
+from asynchebb.checks import InputError, at_least, stimuli, true_or_false, weights
 from asynchebb.engines import traces
 from asynchebb.network import Network, State, float_type
 from asynchebb.schedules import Frozen
@@ -36,26 +36,35 @@ def advance(
     hold: int,
     engine: str = "cpu",
     trace: tuple[str, ...] = (),
+    from_rest: bool = False,
 ) -> tuple[State, dict[str, np.ndarray]]:
     """Show each row of X to the network for `hold` Euler steps; the arguments stay as they are.
 
+    Activity carries over from one stimulus to the next or, with `from_rest`, starts from u = y = 0 at each.
     Returns the new state and a dict of the traces named: "updates" (synapses changed) and "active"
     (neurons with y_i > 0), one number a step; "y" (rates) and "burst" (gates), one row a step.
     """
     own = prepare(network, state).copy()
-    return advance_in_place(network, own, X, hold, engine, trace)
+    return advance_in_place(network, own, X, hold, engine, trace, from_rest)
 
 
 def advance_in_place(
-    network: Network, state: State, X: np.ndarray, hold: int, engine: str, trace: tuple[str, ...]
+    network: Network,
+    state: State,
+    X: np.ndarray,
+    hold: int,
+    engine: str,
+    trace: tuple[str, ...],
+    from_rest: bool = False,
 ) -> tuple[State, dict[str, np.ndarray]]:
     """`advance` for a caller who owns the state, as `prepare` gives it, and needs it no more."""
     at_least(1)("hold", hold)
+    true_or_false("from_rest", from_rest)
     if isinstance(network.schedule, Frozen):  # whatever its rule, which is not applied: there is one loop to compile
         network = network.frozen()
     X = np.array(stimuli("X", X, network.m), state.W.dtype, order="C")
     kept = traces.empty(trace, len(X) * hold, network.n, state.W.dtype)
-    state = module(engine).advance(network, state, X, int(hold), kept)
+    state = module(engine).advance(network, state, X, int(hold), kept, bool(from_rest))
     return state, {name: getattr(kept, name) for name in trace}
 
 
@@ -73,7 +82,7 @@ def settle(network: Network, state: State, X: np.ndarray, steps: int, engine: st
 
     def settle_some(rows: slice) -> None:
         own = State(state.W, state.M, *(array.copy() for array in state[2:]))  # a frozen network leaves W and M alone
-        run.advance(frozen, own, X[rows], steps, no_traces, Y[rows])
+        run.advance(frozen, own, X[rows], steps, no_traces, from_rest=True, settled=Y[rows])
 
     threads = run.threads(network)
     size = max(1, min(SETTLED_AT_ONCE, -(-len(X) // threads)))

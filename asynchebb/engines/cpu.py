@@ -34,13 +34,20 @@ WIDE = 4_000  # neurons from which on one network uses all cores
 
 
 def advance(
-    network: Network, state: State, X: np.ndarray, hold: int, traces: Traces, settled: np.ndarray | None = None
+    network: Network,
+    state: State,
+    X: np.ndarray,
+    hold: int,
+    traces: Traces,
+    from_rest: bool = False,
+    settled: np.ndarray | None = None,
 ) -> State:
     module = loop(_types(network), state.W.dtype, network.n >= WIDE)
     number = state.W.dtype.type
     arrays = (state.W, state.M.T, *state[2:])  # M by presynaptic column lies in one piece
     settled = np.empty((0, network.n), number) if settled is None else settled
-    module.advance(*_constants(network, module, number), number(VANISHING), arrays, X, hold, settled, traces)
+    constants = _constants(network, module, number)
+    module.advance(*constants, number(VANISHING), arrays, X, hold, from_rest, settled, traces)
     return state
 
 
@@ -132,7 +139,8 @@ def _one_step(module: ModuleType, types: tuple[type, ...], number: type) -> None
     dtype = np.dtype(number)
     W, M, X, settled, u, y, a = (np.zeros(shape, dtype) for shape in ((1, 1), (1, 1), (1, 1), (0, 1), 1, 1, 1))
     state = (W, M, u, y, np.zeros(1, np.int64), a)
-    module.advance(*constants, number(0), False, number(VANISHING), state, X, 1, settled, empty_traces((), 1, 1, dtype))
+    traces = empty_traces((), 1, 1, dtype)
+    module.advance(*constants, number(0), False, number(VANISHING), state, X, 1, False, settled, traces)
 
 
 def _moved(function: FunctionType, module: ModuleType) -> FunctionType:

@@ -94,10 +94,10 @@ SMALLEST_SCALE = 1e-9  # a row of W or M whose scale or s has come down to this 
 
 
 @njit(**COMPILE)
-def advance(dynamics, rule, schedule, floor, additive, smallest, state, X, hold, settled, traces):
+def advance(dynamics, rule, schedule, floor, additive, smallest, state, X, hold, from_rest, settled, traces):
     """Show X to the network; the state changes in place. How many steps were run on awake neurons, how many undone.
 
-    If `settled` has rows, each stimulus starts from rest, and the rates at the end of its hold go there.
+    If `settled` has rows, the rates at the end of each stimulus's hold go there.
     """
     W, P = state[0], state[1]
     n, m = W.shape
@@ -109,7 +109,7 @@ def advance(dynamics, rule, schedule, floor, additive, smallest, state, X, hold,
     t = run_awake = undone = zero
     for number in range(len(X)):
         x = X[number]
-        if len(settled):
+        if from_rest:
             rest(dynamics, every, n)
         pixels = feed_forward(W, x, every)
         held = Held(dynamics, rule, schedule, floor, smallest, hold, n, m, x, dot(x, x), pixels)
@@ -161,6 +161,7 @@ def advance(dynamics, rule, schedule, floor, additive, smallest, state, X, hold,
 
 @njit(**INNER)
 def rest(dynamics, every, n):
+    # u, y = step(0, 0)
     u, y = every.numbers[0], every.numbers[1]
     zero = u.dtype.type(0)
     for i in range(n):

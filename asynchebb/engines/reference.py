@@ -9,15 +9,21 @@ from asynchebb.network import VANISHING, Network, State
 
 
 def advance(
-    network: Network, state: State, X: np.ndarray, hold: int, traces: Traces, settled: np.ndarray | None = None
+    network: Network,
+    state: State,
+    X: np.ndarray,
+    hold: int,
+    traces: Traces,
+    from_rest: bool = False,
+    settled: np.ndarray | None = None,
 ) -> State:
-    """Show each row of X for `hold` Euler steps; given `settled`, each from rest, with its last rates there."""
+    """Show each row of X for `hold` Euler steps, perhaps each from rest; its last rates go to `settled`."""
     W, M, u, y, c, a = state
     dynamics, rule, schedule = network.dynamics, network.rule, network.schedule
     floor = getattr(rule, "floor", 0.0)
     t = 0
     for number, x in enumerate(X):
-        if settled is not None:
+        if from_rest:
             u, y = (np.asarray(z, W.dtype) for z in dynamics.step(np.zeros_like(u), np.zeros_like(u)))
         for k in range(hold):
             drive = W @ x - M @ y

@@ -22,8 +22,7 @@ from asynchebb import engines, metrics
 from asynchebb.engines import traces
 from asynchebb.estimators.rows import NORM, ROWS, flat, norm_scale
 from asynchebb.estimators.silence import PATIENCE, how_to_calm, warn_if_silent
-from asynchebb.network import Network, State
-from asynchebb.rules import Hebbian
+from asynchebb.network import READINGS, Network, State
 
 try:  # scikit-learn's own progress bars and monitors: it has them since version 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -39,6 +38,7 @@ except ImportError:
         return method
 
 
+READING = READINGS["notebook"]  # what a parameter that is None stands for
 BLOCK = 64  # samples shown in one call of an engine, which cannot be interrupted
 TOO_STRONG = 100 * NORM  # a sample of this norm would ruin the weights
 
@@ -55,6 +55,8 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         Values like `ah.Oja(eta=0.01)`, `ah.Projected()`, `ah.Gaussian()`, or of your own; None: the model's.
     hold : int, default=500
         Euler steps for which each sample is shown while the network learns.
+    from_rest : bool, default=False
+        Does activity start from rest at each sample while the network learns, or carry over from the one before?
     settle : int, default=500
         Euler steps in which `transform` lets each sample settle, from rest.
     max_iter : int, default=10
@@ -92,6 +94,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     dynamics: Any = None
     weights: Any = None
     hold: Any = 500
+    from_rest: Any = False
     settle: Any = 500
     max_iter: Any = 10
     scale: Any = "norm"
@@ -106,12 +109,13 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             for name in ("n_components", "hold", "settle", "max_iter")
         },
         "scale": [StrOptions({"norm"}), Interval(Real, 0, None, closed="neither"), None],
+        "from_rest": ["boolean"],
         "learning": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
         "engine": [StrOptions({*engines.NAMES})],
     }
-    default_rule: ClassVar[type] = Hebbian
+    model: ClassVar[str] = "asynchronous"  # whose rule it is, if none is given
 
     def schedule(self) -> Any:
         """When may a neuron's weights change?"""
@@ -159,7 +163,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         warn_if_silent(self, X, whole=True)
 
     def partial_fit(self, X: Any, y: Any = None) -> HebbianNetwork:
-        """Show X once, in its order; a single sample will do. Activity carries over from what was shown before."""
+        """Show X once, in its order; a single sample will do. Unless `from_rest`, activity carries over from before."""
         if not hasattr(self, "state_"):
             X = self._begin(X)
         else:
@@ -233,7 +237,9 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         no_traces = traces.empty((), 0, network.n, X.dtype)
         # The state changes in place; that, and the count of what it has seen, are not to be parted by a Ctrl-C.
         with np.errstate(over="ignore", invalid="ignore"), _uninterrupted():
-            self.state_ = engines.module(self.engine).advance(network, self.state_, X, self.hold, no_traces)
+            self.state_ = engines.module(self.engine).advance(
+                network, self.state_, X, self.hold, no_traces, bool(self.from_rest)
+            )
             self.n_samples_seen_ += len(X)
         self._check_finite(self.state_.u)
 
@@ -249,9 +255,9 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
 
     def make_network(self, n: int, m: int) -> Network:
         """The network of n neurons on m inputs that the parameters say."""
-        given = {kind: getattr(self, kind) for kind in ("dynamics", "weights") if getattr(self, kind) is not None}
-        rule = self.default_rule() if self.rule is None else self.rule
-        network = Network(n, m, rule=rule, schedule=self.schedule(), **given)
+        usual = {"dynamics": READING.dynamics, "weights": READING.weights, "rule": getattr(READING, self.model)}
+        given = {kind: usual[kind] if getattr(self, kind) is None else getattr(self, kind) for kind in usual}
+        network = Network(n, m, schedule=self.schedule(), **given)
         return network if self.learning else network.frozen()
 
     def _check_finite(self, values: np.ndarray) -> None:

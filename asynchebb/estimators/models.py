@@ -10,7 +10,6 @@ from sklearn.utils._param_validation import Interval
 
 from asynchebb.estimators.hebbian import HebbianNetwork
 from asynchebb.estimators.silence import PATIENCE
-from asynchebb.rules import Oja
 from asynchebb.schedules import Asynchronous, Continuous, Discrete
 
 
@@ -51,6 +50,8 @@ class AsyncHebbian(HebbianNetwork):
 class DiscreteHebbian(HebbianNetwork):
     """The discrete network: all neurons learn at the last step of each sample's hold."""
 
+    model: ClassVar[str] = "discrete"
+
     def schedule(self) -> Any:
         return Discrete()
 
@@ -59,7 +60,7 @@ class DiscreteHebbian(HebbianNetwork):
 class ContinuousHebbian(HebbianNetwork):
     """The continuous network: all neurons learn at every step, by Oja's rule at η = 0.001."""
 
-    default_rule: ClassVar[type] = Oja
+    model: ClassVar[str] = "continuous"
 
     def schedule(self) -> Any:
         return Continuous()

@@ -9,7 +9,7 @@ import numpy as np
 from asynchebb import figures
 from asynchebb.experiments import fig3
 from asynchebb.experiments.claims import Claim, Numbers, Part
-from asynchebb.experiments.readings import READINGS, RETAINING, sets
+from asynchebb.experiments.readings import PRESET, READINGS, sets
 from asynchebb.experiments.results import Key, Results
 from asynchebb.experiments.scale import Scale
 from asynchebb.simulate import Run
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Capacity"
-THRESHOLDS = (1, 1.5, 2, 3)
+THRESHOLDS = (0.75, 1, 2)  # the first is that of the presets
 SHARES = (20, 10, 5, 1)  # neurons: a twentieth, a tenth, a fifth of the scale's, all of them
 
 
@@ -27,8 +27,9 @@ def neurons(scale: Scale) -> list[int]:
 
 
 def runs(scale: Scale) -> dict[Key, Run]:
+    short = scale._replace(steps_per_phase=scale.side_steps)
     return {
-        (n, r_b): fig3.run_of(READINGS[RETAINING]._replace(r_b=r_b), "asynchronous", scale._replace(n=n), 0)
+        (n, r_b): fig3.run_of(READINGS[PRESET]._replace(r_b=r_b), "asynchronous", short._replace(n=n), 0)
         for n in neurons(scale)
         for r_b in THRESHOLDS
     }
@@ -45,13 +46,13 @@ def measure(scale: Scale, results: Results) -> Numbers:
         measures["worst"].append(float((end / untrained).max()))
         measures["rise"].append(float((end - learnt)[:-1].max()))
         measures["bars_kept"].append(of["bars_kept"])
-        if r_b == READINGS[RETAINING].r_b:
+        if r_b == READINGS[PRESET].r_b:
             at = SHARES[neurons(scale).index(n)]
             judged |= {f"worst_{at}": measures["worst"][-1:], f"rise_{at}": measures["rise"][-1:]}
             judged[f"learnt_{at}"] = [float((learnt / untrained).max())]
     enough = (n for n, share in zip(neurons(scale), SHARES, strict=True) if judged[f"worst_{share}"][0] <= 0.5)
     judged["enough"] = [float(min(enough, default=scale.n + 1))]
-    return {RETAINING: {**measures, **judged}}
+    return {PRESET: {**measures, **judged}}
 
 
 CLAIMS = (
@@ -84,7 +85,7 @@ CLAIMS = (
 
 def captions(scale: Scale) -> dict[str, str]:
     return {
-        "capacity": f"Reading: {RETAINING}, with other thresholds (columns) and numbers of neurons (rows), "
+        "capacity": f"Reading: {PRESET}, with other thresholds (columns) and numbers of neurons (rows), "
         "after three sets in succession, which have 72 factors at 14 × 14 pixels. (A) The share of the untrained "
         "network's error that is left on the worst set at the end. (B) By how much the error on set 1 or 2 has risen "
         "since the end of its own phase. (C) Share of the bars found in phase 1 that are still shown (0 where none "
@@ -97,7 +98,7 @@ def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
     figure, axes = figures.lettered(["ABC"], (7.2, 2.6))
     says = {"worst": "error left", "rise": "rise of error", "bars_kept": "bars kept"}
     for letter, (name, title) in zip("ABC", says.items(), strict=True):
-        table = np.reshape(numbers[RETAINING][name], (len(SHARES), len(THRESHOLDS)))
+        table = np.reshape(numbers[PRESET][name], (len(SHARES), len(THRESHOLDS)))
         figures.heat_map(
             axes[letter], table, neurons(scale), THRESHOLDS, better="high" if name == "bars_kept" else "low"
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from asynchebb import figures, metrics
 from asynchebb.experiments.claims import Claim, Numbers, Part
-from asynchebb.experiments.readings import PAPER, PARTLY_RUN, PRESET, READINGS, SETTLED, sets
+from asynchebb.experiments.readings import NOTEBOOK, PAPER, PRESET, SETTLED, over_training, readings, sets
 from asynchebb.experiments.results import Key, Results, fields
 from asynchebb.experiments.scale import Scale
 from asynchebb.network import MODELS
@@ -19,22 +19,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Representation learning in the three models"
-DRAWN = {"fig1": PRESET, "fig1-projected": "Projected"}
+DRAWN = {"fig1": PRESET, "fig1-notebook": NOTEBOOK}
 
 
 def runs(scale: Scale) -> dict[Key, Run]:
     return {
-        (name, model, seed): reading.run(model, scale, seed)
-        for name, reading in READINGS.items()
+        (name, model, seed): over_training(scale, reading, model, seed)
+        for name, reading in readings(scale).items()
         for model in MODELS
-        if model != "continuous" or name != PARTLY_RUN
         for seed in range(scale.seeds)
     }
 
 
 def measure(scale: Scale, results: Results) -> Numbers:
     bars = sets(scale)[0]
-    numbers: dict[str, dict[str, list[float]]] = {name: {} for name in READINGS}
+    numbers: dict[str, dict[str, list[float]]] = {name: {} for name in readings(scale)}
     for name, model, seed in results:
         for measured, value in _measure(results[name, model, seed], bars).items():
             numbers[name].setdefault(f"{model}_{measured}", []).append(value)
@@ -70,7 +69,7 @@ SHARES = {
 }
 
 
-def _are_bars(model: str) -> tuple[Part, ...]:
+def are_bars(model: str) -> tuple[Part, ...]:
     return (
         Part("more than half of the 100 most active fields are single bars", lambda v: v[f"{model}_bars"] > 0.5),
         Part(
@@ -108,7 +107,7 @@ CLAIMS = (
         "The asynchronous network, shown crosses, learns their parts: its fields are single bars.",
         "learns a factorised representation",
         _shows(SHARES, ["asynchronous"]),
-        _are_bars("asynchronous"),
+        are_bars("asynchronous"),
         "{asynchronous_bars} of the 100 most active fields are bars, {asynchronous_crosses} crosses, and "
         "{asynchronous_factors} of the bars are found.",
     ),
@@ -118,7 +117,7 @@ CLAIMS = (
         "So does the discrete network.",
         "learns precisely bars",
         _shows(SHARES, ["discrete"]),
-        _are_bars("discrete"),
+        are_bars("discrete"),
         "{discrete_factors} of the bars are found, but of the 100 most active fields only {discrete_bars} are single "
         "bars and {discrete_crosses} crosses by our templates (cosine above 0.85).",
     ),

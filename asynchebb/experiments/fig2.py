@@ -10,17 +10,26 @@ import numpy as np
 from asynchebb import figures
 from asynchebb.experiments import fig1
 from asynchebb.experiments.claims import Claim, Means, Numbers, Part
-from asynchebb.experiments.readings import PRESET, READINGS, Reading, on_crossbars, sets
+from asynchebb.experiments.readings import (
+    NOTEBOOK,
+    PRESET,
+    READINGS,
+    on_crossbars,
+    over_training,
+    readings,
+    same_for,
+    sets,
+)
 from asynchebb.experiments.results import Key, Results, activity, factors_found, products, similarity, window
 from asynchebb.experiments.scale import Scale
-from asynchebb.network import MODELS
+from asynchebb.network import MODELS, Reading
 from asynchebb.simulate import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "The asynchronous and the continuous network beside the discrete one"
-DRAWN = {"fig2": PRESET, "fig2-projected": "Projected"}
+DRAWN = {"fig2": PRESET, "fig2-notebook": NOTEBOOK}
 
 REFRACTORY = (0, 10, 100, 500)
 THRESHOLDS = (0, 0.5, 1, 2)
@@ -40,47 +49,45 @@ def variant(reading: Reading, name: str, value: Any) -> Reading:
 
 
 def run_of(reading: Reading, model: str, scale: Scale, seed: int) -> Run:
-    """That of figure 1 if the reading is one of those; else one of which only start and end are kept."""
-    if reading in READINGS.values():
-        return reading.run(model, scale, seed)
-    return on_crossbars(scale, reading.network(model, scale), reading.hold, seed)
+    """That of figure 1 if a reading there says the same of the model; else one of which only start and end are kept."""
+    if any(same_for(model, reading, other) for other in readings(scale).values()):
+        return over_training(scale, reading, model, seed)
+    return on_crossbars(scale, reading, model, seed)
 
 
 def runs(scale: Scale) -> dict[Key, Run]:
     found = dict(fig1.runs(scale))
     for drawn in DRAWN.values():
-        for name, value, model in _varied(READINGS[drawn]):
-            for seed in range(scale.seeds):
-                key = (drawn, f"{name}={value:g}", model, seed)
-                found[key] = run_of(variant(READINGS[drawn], name, value), model, scale, seed)
+        for name, value, model, seed in _varied(scale):
+            key = (drawn, f"{name}={value:g}", model, seed)
+            found[key] = run_of(variant(READINGS[drawn], name, value), model, scale, seed)
     return found
 
 
-def _varied(reading: Reading) -> Iterator[tuple[str, Any, str]]:
-    """What is varied, and of which models: the threshold and the refractory period are the asynchronous one's."""
-    for name, values in varied(reading).items():
+def _varied(scale: Scale) -> Iterator[tuple[str, Any, str, int]]:
+    """What is varied, of which models and seeds: the threshold and the refractory period are the asynchronous one's.
+
+    The continuous network, which takes longest, is drawn beside them for one seed.
+    """
+    for name, values in VARIED.items():
         for value in values:
-            yield from ((name, value, model) for model in (MODELS if name == "hold" else ("asynchronous",)))
-
-
-def varied(reading: Reading) -> dict[str, tuple]:
-    return {name: values for name, values in VARIED.items() if name != "hold" or reading == READINGS[PRESET]}
+            for model in MODELS if name == "hold" else ("asynchronous",):
+                seeds = 1 if model == "continuous" else scale.seeds
+                yield from ((name, value, model, seed) for seed in range(seeds))
 
 
 def measure(scale: Scale, results: Results) -> Numbers:
-    numbers: dict[str, dict[str, list]] = {name: {} for name in READINGS}
+    numbers: dict[str, dict[str, list]] = {name: {} for name in readings(scale)}
 
     def add(reading: str, name: str, value: Any) -> None:
         numbers[reading].setdefault(name, []).append(value)
 
     bars = sets(scale)[0]
     for seed in range(scale.seeds):
-        for reading in READINGS:
+        for reading in readings(scale):
             discrete = results[reading, "discrete", seed]
             active = activity(discrete) > 0
             for model in ("asynchronous", "continuous"):
-                if (reading, model, seed) not in results:
-                    continue
                 kept = results[reading, model, seed]
                 for weights in "WM":
                     alike = similarity(kept, discrete, weights)
@@ -91,7 +98,7 @@ def measure(scale: Scale, results: Results) -> Numbers:
                 add(reading, f"{model}_early", over_time[1])
                 add(reading, f"{model}_over_time", over_time)
         for reading in DRAWN.values():
-            for name, values in varied(READINGS[reading]).items():
+            for name, values in VARIED.items():
                 for value in values:
                     at = (reading, f"{name}={value:g}")
                     hold_is_varied = name == "hold"
@@ -101,7 +108,7 @@ def measure(scale: Scale, results: Results) -> Numbers:
                     for weights in "WM":
                         alike = similarity(results[(*at, "asynchronous", seed)], discrete, weights)
                         add(reading, at_value(name, value, weights), float(alike.mean()))
-                        if hold_is_varied:
+                        if hold_is_varied and seed == 0:
                             alike = similarity(results[(*at, "continuous", seed)], discrete, weights)
                             add(reading, f"continuous_{name}_{value:g}_{weights}", float(alike.mean()))
                     if hold_is_varied:
@@ -368,11 +375,33 @@ def captions(scale: Scale) -> dict[str, str]:
         "training; dotted: only those whose Hebbian product is not 0. Error bars are the standard deviation over "
         "seeds."
         for name, reading in DRAWN.items()
+    } | {
+        "fig2g": "Panel G as the paper draws it: synapses changed, summed up over five presentations, the discrete and "
+        f"the asynchronous network in one panel. Reading {PRESET}, untrained (A) and trained (B); reading {NOTEBOOK}, "
+        "untrained (C) and trained (D). Seed 0."
     }
 
 
 def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
-    return {name: _draw(scale, results, numbers[reading], reading) for name, reading in DRAWN.items()}
+    drawn = {name: _draw(scale, results, numbers[reading], reading) for name, reading in DRAWN.items()}
+    return drawn | {"fig2g": _draw_counts(numbers)}
+
+
+@figures.styled
+def _draw_counts(numbers: Numbers) -> Figure:
+    figure, axes = figures.lettered(["ABCD"], (7.2, 2.2))
+    panels = [(reading, when) for reading in DRAWN.values() for when in ("untrained", "trained")]
+    for letter, (reading, when) in zip("ABCD", panels, strict=True):
+        for model in ("asynchronous", "discrete"):
+            count: Any = numbers[reading][f"{model}_{when}_window"][0]
+            axes[letter].plot(
+                np.arange(1, len(count) + 1), np.array(count) / 1e3, color=figures.COLOURS[model], label=model
+            )
+        axes[letter].set(xlabel="Euler step", ylim=(0, None))
+        axes[letter].set_title(f"{reading},\n{when}", fontsize=7)
+    axes["A"].set_ylabel("synapses changed\nso far (thousands)")
+    axes["A"].legend(frameon=False, fontsize=6)
+    return figure
 
 
 WEIGHTS = {"W": "tab:green", "M": "dimgray"}
@@ -395,10 +424,6 @@ def _draw(scale: Scale, results: Results, numbers: Any, reading: str) -> Figure:
     figures.steps_axis(axes["C"], "mean cosine of W")
     axes["C"].set(ylim=(0, 1.02))
     for letter, (name, values) in zip("DEF", VARIED.items(), strict=True):
-        if name not in varied(READINGS[reading]):
-            axes[letter].text(0.5, 0.5, f"varied under\n{PRESET} alone", ha="center", transform=axes[letter].transAxes)
-            axes[letter].set_axis_off()
-            continue
         for weights, colour in WEIGHTS.items():
             points = [numbers[at_value(name, value, weights)] for value in values]
             figures.mean_and_sd(axes[letter], range(len(values)), np.transpose(points), color=colour, label=weights)

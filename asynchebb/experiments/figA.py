@@ -7,39 +7,37 @@ from typing import TYPE_CHECKING
 from asynchebb import figures
 from asynchebb.experiments.claims import Claim, Numbers, Part
 from asynchebb.experiments.fig2 import HOLDS, run_of
-from asynchebb.experiments.readings import PRESET, READINGS, on_crossbars, sets
+from asynchebb.experiments.readings import NOTEBOOK, PRESET, READINGS, WHOLE, sets
 from asynchebb.experiments.results import Key, Results, factors_found
 from asynchebb.experiments.scale import Scale
-from asynchebb.rules import Falconbridge, Foldiak, Pehlevan
+from asynchebb.rules import Falconbridge, Foldiak, Hebbian, Oja, Pehlevan
 from asynchebb.simulate import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Other rules, and shorter holds"
-RULES = (Foldiak(), Falconbridge(), Pehlevan())  # beside Hebbian, the rule of the discrete preset
-COLUMNS = ("continuous", "Hebbian", *(type(rule).__name__ for rule in RULES))
+RULES = {type(rule).__name__: rule for rule in (Hebbian(), Oja(0.01), Foldiak(), Falconbridge(), Pehlevan())}
+COLUMNS = ("continuous", *RULES)
 
 
 def runs(scale: Scale) -> dict[Key, Run]:
     found: dict[Key, Run] = {}
-    for hold in HOLDS:
-        reading = READINGS[PRESET]._replace(hold=hold)
-        found["continuous", hold] = run_of(reading, "continuous", scale, 0)
-        found["Hebbian", hold] = run_of(reading, "discrete", scale, 0)
-        for rule in RULES:
-            network = reading.network("discrete", scale, rule=rule)
-            found[type(rule).__name__, hold] = on_crossbars(scale, network, hold)
+    for reading in WHOLE:
+        for hold in HOLDS:
+            held = READINGS[reading]._replace(hold=hold)
+            found[reading, "continuous", hold] = run_of(held, "continuous", scale, 0)
+            for name, rule in RULES.items():
+                found[reading, name, hold] = run_of(held._replace(discrete=rule), "discrete", scale, 0)
     return found
 
 
 def measure(scale: Scale, results: Results) -> Numbers:
     bars = sets(scale)[0]
-    measures: dict[str, list[float]] = {}
-    for column, hold in results:
-        kept = results[column, hold]
-        measures[f"{column}_factors_{hold}"] = [factors_found(kept, bars)]
-    return {PRESET: measures}
+    numbers: dict[str, dict[str, list[float]]] = {reading: {} for reading in WHOLE}
+    for reading, column, hold in results:
+        numbers[reading][f"{column}_factors_{hold}"] = [factors_found(results[reading, column, hold], bars)]
+    return numbers
 
 
 def _finds_half(rule: str) -> Part:
@@ -59,7 +57,7 @@ CLAIMS = (
             for hold in HOLDS
         },
         (
-            *(_finds_half(rule) for rule in COLUMNS[1:]),
+            *(_finds_half(rule) for rule in RULES if rule != "Oja"),  # which is not among the appendix's
             Part("Hebbian finds less than a quarter of them at hold 50", lambda v: v.Hebbian_factors_50 < 0.25),
         ),
         "at hold 500 the shares of bars found are {Hebbian_factors_500} (Hebbian), {Foldiak_factors_500} (Földiák), "
@@ -69,20 +67,34 @@ CLAIMS = (
 )
 
 
+FIGURES = {
+    f"figA{number}{suffix}": (reading, kind)
+    for reading, suffix in ((PRESET, ""), (NOTEBOOK, "-notebook"))
+    for number, kind in enumerate(("fields", "activity"), 1)
+}
+
+
 def captions(scale: Scale) -> dict[str, str]:
-    what = "for the continuous network and the discrete one with each rule (columns), at three holds (rows)"
+    shows = {
+        "fields": "Receptive fields of the 100 most active neurons",
+        "activity": "Mean rates by rank, as a share of the largest, tested frozen,",
+    }
     return {
-        "figA1": f"Reading: {PRESET}. Receptive fields of the 100 most active neurons {what}.",
-        "figA2": f"Reading: {PRESET}. Mean rates by rank, as a share of the largest, {what}; tested frozen.",
+        figure: f"Reading: {reading}. {shows[kind]} for the continuous network and the discrete one with each rule "
+        "(columns), at three holds (rows). Oja's rule is not among the appendix's."
+        for figure, (reading, kind) in FIGURES.items()
     }
 
 
 def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
-    titles = {column: column if column == "continuous" else f"discrete,\n{column}" for column in COLUMNS}
-    grid = [[results[column, hold] for column in COLUMNS] for hold in HOLDS]
-    rows = [f"hold {hold}" for hold in HOLDS]
+    titles = [column if column == "continuous" else f"discrete,\n{column}" for column in COLUMNS]
     colours = [figures.COLOURS["continuous" if column == "continuous" else "discrete"] for column in COLUMNS]
-    return {
-        "figA1": figures.grid_of_fields(grid, rows, [*titles.values()]),
-        "figA2": figures.grid_of_activity(grid, rows, [*titles.values()], colours),
-    }
+    rows = [f"hold {hold}" for hold in HOLDS]
+    drawn = {}
+    for figure, (reading, kind) in FIGURES.items():
+        grid = [[results[reading, column, hold] for column in COLUMNS] for hold in HOLDS]
+        if kind == "fields":
+            drawn[figure] = figures.grid_of_fields(grid, rows, titles)
+        else:
+            drawn[figure] = figures.grid_of_activity(grid, rows, titles, colours)
+    return drawn

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from asynchebb import figures
 from asynchebb.experiments.claims import Claim, Numbers, Part
 from asynchebb.experiments.fig2 import HOLDS, REFRACTORY, THRESHOLDS, run_of, variant
-from asynchebb.experiments.readings import PRESET, READINGS, SETTLED, sets
+from asynchebb.experiments.readings import NOTEBOOK, PRESET, READINGS, SETTLED, WHOLE, sets
 from asynchebb.experiments.results import Key, Results, fields
 from asynchebb.experiments.scale import Scale
 from asynchebb.simulate import Run
@@ -21,9 +21,10 @@ VARIED = {"r_b": THRESHOLDS, "r_r": REFRACTORY}
 
 def runs(scale: Scale) -> dict[Key, Run]:
     return {
-        (name, value, hold): run_of(
-            variant(variant(READINGS[PRESET], "hold", hold), name, value), "asynchronous", scale, 0
+        (reading, name, value, hold): run_of(
+            variant(variant(READINGS[reading], "hold", hold), name, value), "asynchronous", scale, 0
         )
+        for reading in WHOLE
         for name, values in VARIED.items()
         for value in values
         for hold in HOLDS
@@ -32,12 +33,12 @@ def runs(scale: Scale) -> dict[Key, Run]:
 
 def measure(scale: Scale, results: Results) -> Numbers:
     bars = sets(scale)[0]
-    measures: dict[str, list[float]] = {}
-    for name, value, hold in results:
-        kept, at = results[name, value, hold], f"{name}_{value:g}_{hold}".replace(".", "")
-        measures |= {f"{what}_{at}": [share] for what, share in fields(kept, bars).items()}
-        measures[f"active_{at}"] = [float(kept["active_neurons"][-1, SETTLED])]
-    return {PRESET: measures}
+    numbers: dict[str, dict[str, list[float]]] = {reading: {} for reading in WHOLE}
+    for reading, name, value, hold in results:
+        kept, at = results[reading, name, value, hold], f"{name}_{value:g}_{hold}".replace(".", "")
+        numbers[reading] |= {f"{what}_{at}": [share] for what, share in fields(kept, bars).items()}
+        numbers[reading][f"active_{at}"] = [float(kept["active_neurons"][-1, SETTLED])]
+    return numbers
 
 
 CLAIMS = (
@@ -71,11 +72,13 @@ CLAIMS = (
 )
 
 FIGURES = {
-    "figC1": ("r_b", "bursting thresholds", "fields"),
-    "figC2": ("r_b", "bursting thresholds", "activity"),
-    "figC3": ("r_r", "refractory periods", "fields"),
-    "figC4": ("r_r", "refractory periods", "activity"),
+    f"figC{number}{suffix}": (reading, name, kind)
+    for reading, suffix in ((PRESET, ""), (NOTEBOOK, "-notebook"))
+    for number, (name, kind) in enumerate(
+        (("r_b", "fields"), ("r_b", "activity"), ("r_r", "fields"), ("r_r", "activity")), 1
+    )
 }
+VARIED_IN_WORDS = {"r_b": "bursting thresholds", "r_r": "refractory periods"}
 
 
 def captions(scale: Scale) -> dict[str, str]:
@@ -84,16 +87,16 @@ def captions(scale: Scale) -> dict[str, str]:
         "activity": "Mean rates by rank, as a share of the largest, tested frozen,",
     }
     return {
-        figure: f"Reading: {PRESET}. {shows[kind]} of the asynchronous network over {says} (columns), at three holds "
-        "(rows)."
-        for figure, (_, says, kind) in FIGURES.items()
+        figure: f"Reading: {reading}. {shows[kind]} of the asynchronous network over {VARIED_IN_WORDS[name]} "
+        "(columns), at three holds (rows)."
+        for figure, (reading, name, kind) in FIGURES.items()
     }
 
 
 def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
     drawn = {}
-    for figure, (name, _, kind) in FIGURES.items():
-        grid = [[results[name, value, hold] for value in VARIED[name]] for hold in HOLDS]
+    for figure, (reading, name, kind) in FIGURES.items():
+        grid = [[results[reading, name, value, hold] for value in VARIED[name]] for hold in HOLDS]
         rows = [f"hold {hold}" for hold in HOLDS]
         columns = [f"${name}$ = {value:g}" for value in VARIED[name]]
         colours = [figures.COLOURS["asynchronous"]] * len(columns)

@@ -9,7 +9,7 @@ import numpy as np
 from asynchebb import figures, metrics
 from asynchebb.experiments import fig3
 from asynchebb.experiments.claims import Claim, Numbers, Part
-from asynchebb.experiments.readings import PRESET, READINGS, RETAINING, set_names
+from asynchebb.experiments.readings import NOTEBOOK, PRESET, READINGS, WHOLE, over_training, set_names
 from asynchebb.experiments.results import Key, Results, most_active
 from asynchebb.experiments.scale import Scale
 from asynchebb.simulate import Run
@@ -20,19 +20,18 @@ if TYPE_CHECKING:
 TITLE = "Fields over time"
 NEURONS = 12
 FIGURES = {
-    "figF1": ("discrete", "crossbars", PRESET),
-    "figF2": ("continuous", "crossbars", PRESET),
-    "figF3": ("asynchronous", "mixed", PRESET),
-    "figF3-retaining": ("asynchronous", "mixed", RETAINING),
-    "figF4": ("discrete", "mixed", PRESET),
+    f"figF{number}{suffix}": (model, what, reading)
+    for reading, suffix in ((PRESET, ""), (NOTEBOOK, "-notebook"))
+    for number, (model, what) in enumerate(
+        (("discrete", "crossbars"), ("continuous", "crossbars"), ("asynchronous", "mixed"), ("discrete", "mixed")), 1
+    )
 }
-BOTH = (PRESET, "Projected")
 
 
 def runs(scale: Scale) -> dict[Key, Run]:
     found: dict[Key, Run] = {
-        ("crossbars", reading, model, seed): READINGS[reading].run(model, scale, seed)
-        for reading in BOTH
+        ("crossbars", reading, model, seed): over_training(scale, READINGS[reading], model, seed)
+        for reading in WHOLE
         for model in ("discrete", "continuous")
         for seed in range(scale.seeds)
     }
@@ -43,7 +42,7 @@ def runs(scale: Scale) -> dict[Key, Run]:
 
 
 def measure(scale: Scale, results: Results) -> Numbers:
-    numbers: dict[str, dict[str, list[float]]] = {reading: {} for reading in BOTH}
+    numbers: dict[str, dict[str, list[float]]] = {reading: {} for reading in WHOLE}
     for what, reading, model, seed in results:
         if what == "crossbars":
             steadiness = _steadiness(results[what, reading, model, seed])

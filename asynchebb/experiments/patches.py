@@ -27,12 +27,10 @@ GOOD_FIT = 0.5  # share of a field's variance that a Gabor function explains
 
 def runs(scale: Scale) -> dict[Key, Run]:
     shown = Patches(min(PIXELS, scale.p))
-    hold, neurons = READINGS[PRESET].hold, min(scale.n, 200)
-    phase = Phase(shown, max(1, scale.steps // hold), hold, snapshots=1)
-    return {
-        (model,): Run(MODELS[model](neurons, shown.m), (phase,), (Probe(shown, scale.settled, scale.settling),), ())
-        for model in MODELS
-    }
+    reading, neurons = READINGS[PRESET], min(scale.n, 200)
+    phase = Phase(shown, max(1, scale.side_steps // reading.hold), reading.hold, 1, reading.from_rest)
+    probe = Probe(shown, scale.settled, scale.settling, reading.from_rest)
+    return {(model,): Run(reading.network(model, neurons, shown.m), (phase,), (probe,), ()) for model in MODELS}
 
 
 def measure(scale: Scale, results: Results) -> Numbers:

@@ -15,7 +15,22 @@ from typing import Any, NamedTuple
 from asynchebb import figures
 from asynchebb.checks import InputError, one_of
 from asynchebb.dynamics import Potential, Projected
-from asynchebb.experiments import capacity, fig1, fig2, fig3, figA, figC, figF, patches, search, sequences
+from asynchebb.experiments import (
+    background,
+    capacity,
+    fig1,
+    fig2,
+    fig3,
+    figA,
+    figC,
+    figF,
+    patches,
+    rates,
+    robustness,
+    search,
+    sequences,
+    third_set,
+)
 from asynchebb.experiments.claims import NOT_RUN, Claim, Numbers, Part, Verdict, judge, over_all
 from asynchebb.experiments.readings import PRESET, READINGS
 from asynchebb.experiments.results import Key, Results
@@ -23,12 +38,15 @@ from asynchebb.experiments.scale import SCALES, Scale
 from asynchebb.files import make_writable, write_text
 from asynchebb.schedules import Continuous
 from asynchebb.simulate import Run
-from asynchebb.sweeps import run_all
+from asynchebb.sweeps import executors, run_all
 from asynchebb.sweeps.folder import Folder, Status, read
 
 EXPERIMENTS: dict[str, ModuleType] = {
     module.__name__.rpartition(".")[2]: module
-    for module in (fig1, fig2, fig3, figA, figC, figF, search, patches, sequences, capacity)
+    for module in (
+        *(fig1, background, fig2, rates, fig3, third_set, search, robustness, figA, figC, figF),
+        *(patches, sequences, capacity),
+    )
 }
 
 
@@ -85,39 +103,49 @@ def reproduce(
     retry_failed: bool = False,
     on_status: Callable[[Status], object] = lambda status: None,
     say: Callable[[str], object] = lambda sentence: None,
+    beside: Path | None = None,
 ) -> Outcome:
     """Do these experiments at this scale, as far as that has not been done, and write the report.
 
-    `workers` is how many the executor has; 0 if that is not known.
+    `workers` is how many the executor has; 0 if that is not known. The verdicts of another reproduction, whose folder
+    is `beside`, stand next to these in claims.md.
     """
     from asynchebb import report
 
     one_of("scale", scale_name, SCALES)
     scale = SCALES[scale_name]
     wanted = experiments(names, scale)
+    other = _claims_in(beside) if beside else None
     runs = {name: module.runs(scale) for name, module in EXPERIMENTS.items()}
     _check(out)
     _run({name: runs[name] for name in wanted}, out, executor, engine, retry_failed, on_status, scale_name, workers)
-    findings: list[Finding] = []
     failures: dict[str, str] = {}
-    started = time.perf_counter()
+    started, done = time.perf_counter(), []
     for name in EXPERIMENTS:
         why = {_label(name, key): why for key, run in runs[name].items() if (why := _failure(out, run))}
-        if name in wanted:
-            failures |= why
-            say(f"{name}: measuring and drawing")
+        failures |= why if name in wanted else {}
         if not why:  # those that were run before are reported too
-            findings.append(_finding(name, scale, runs[name], out, engine, redraw=name in wanted))
+            done.append(name)
+    say(f"measuring and drawing {', '.join(done)}")
+    findings = [_finding(name, scale, numbers) for name, numbers in _measure(done, wanted, scale, out, engine).items()]
     _add_work(out, scale_name, drawing=time.perf_counter() - started)
     work = _work(out, scale_name)
     if work["workers"] and work["peak_memory"]:
         findings.append(Finding("work", "Time and memory", {}, [_judge_work(work)]))
     outcome = Outcome(scale_name, findings, failures, work)
     pictures = out / "figures"
-    write_text(out / "claims.json", json.dumps(report.as_json(outcome), indent=1, ensure_ascii=False) + "\n")
-    write_text(out / "claims.md", report.markdown(outcome))
+    content = report.as_json(outcome)
+    write_text(out / "claims.json", json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    write_text(out / "claims.md", report.markdown(content, other))
     write_text(out / "index.html", report.page(outcome, pictures))
     return outcome
+
+
+def _claims_in(folder: Path) -> dict[str, Any]:
+    content = read(folder / "claims.json")
+    if "claims" not in content:
+        raise InputError(f"beside is {str(folder)!r}; it must be the folder of a reproduction, with its claims.json")
+    return content
 
 
 def _check(out: Path) -> None:
@@ -170,11 +198,11 @@ def sweep_folder(out: Path) -> Path:
 def _work_of(run: Run) -> int:
     """Roughly how long it takes beside others, its tests included, as seen at small scale."""
     network = run.network
-    slow = COSTS[type(network.dynamics)] * (2.5 if isinstance(network.schedule, Continuous) else 1)
+    slow = COSTS[type(network.dynamics)][isinstance(network.schedule, Continuous)]
     return int(run.steps * network.n * slow)
 
 
-COSTS = {Potential: 1, Projected: 5}
+COSTS = {Potential: (1, 2.5), Projected: (2, 20)}  # and those of continuous networks
 
 
 def _label(name: str, key: Key) -> str:
@@ -188,9 +216,19 @@ def _failure(out: Path, run: Run) -> str | None:
     return read(folder.file(run.identity, "failed")).get("error", "it was not run")
 
 
-def _finding(name: str, scale: Scale, runs: Mapping[Key, Run], out: Path, engine: str, redraw: bool) -> Finding:
-    """Measure, draw and judge. Numbers and pictures are kept as long as neither the runs nor the code changes."""
-    module, results = EXPERIMENTS[name], Results(runs, Folder(sweep_folder(out)).runs, engine)
+def _measure(names: list[str], redrawn: list[str], scale: Scale, out: Path, engine: str) -> dict[str, Numbers]:
+    """The numbers of each experiment, measured and drawn side by side on this machine's cores."""
+    with executors.local() as pool:
+        tasks = {name: pool.submit(measure_and_draw, (name, scale, out, engine, name in redrawn)) for name in names}
+        return {name: task.result() for name, task in tasks.items()}
+
+
+def measure_and_draw(what: tuple[str, Scale, Path, str, bool]) -> Numbers:
+    """The numbers of an experiment. They and its pictures are kept as long as neither the runs nor the code changes."""
+    name, scale, out, engine, redraw = what
+    module = EXPERIMENTS[name]
+    runs: Mapping[Key, Run] = module.runs(scale)
+    results = Results(runs, Folder(sweep_folder(out)).runs, engine)
     made_of = json.dumps([code(), scale, sorted(run.identity for run in runs.values())])
     fingerprint = hashlib.sha256(made_of.encode()).hexdigest()
     file = out / "measured" / f"{name}.json"
@@ -211,7 +249,11 @@ def _finding(name: str, scale: Scale, runs: Mapping[Key, Run], out: Path, engine
     if is_new:
         file.parent.mkdir(exist_ok=True)
         write_text(file, json.dumps({"fingerprint": fingerprint, "numbers": numbers}))
-    claims = []
+    return numbers
+
+
+def _finding(name: str, scale: Scale, numbers: Numbers) -> Finding:
+    module, claims = EXPERIMENTS[name], []
     for claim in module.CLAIMS:
         verdicts = {reading: judge(claim, numbers[reading]) for reading in READINGS if reading in numbers}
         claims.append(Judged(claim, verdicts, over_all(verdicts, PRESET)))

@@ -82,7 +82,8 @@ def window(results: Results, key: Key, snapshot: int, presentations: int) -> dic
     phase = run.phases[0]
     X = phase.stimulus.sample(np.random.default_rng(snapshot % len(kept["step"])), presentations)
     names = ("updates", "y", "burst")
-    return advance(run.network, state_at(kept, snapshot), X, phase.hold, results.engine, names)[1] | {"X": X}
+    seen = advance(run.network, state_at(kept, snapshot), X, phase.hold, results.engine, names, phase.from_rest)[1]
+    return seen | {"X": X}
 
 
 def products(run: Run, seen: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -19,7 +19,7 @@ import numpy as np
 
 from asynchebb import equations, values
 from asynchebb.checks import InputError, one_of
-from asynchebb.network import MODELS, Network
+from asynchebb.network import MODELS, READINGS, Network
 from asynchebb.simulate import Phase, Run, check_stimulus
 
 OF_NETWORK = tuple(field.name for field in fields(Network) if field.name != "m")  # m is what the stimulus has
@@ -130,7 +130,7 @@ def varied(run: Run, changes: Mapping[str, Any]) -> Run:
     for name in sorted(changes, key=lambda name: (name != "model", name.count("."))):  # parts before their fields
         if name == "model":
             one_of("model", changes[name], MODELS)
-            model = MODELS[changes[name]](run.network.n, run.network.m)
+            model = MODELS[changes[name]](run.network.n, run.network.m, reading_of(run.network))
             parts["network"] = replace(parts["network"], rule=model.rule, schedule=model.schedule)
             continue
         head, *path = _path(run, name)
@@ -139,6 +139,12 @@ def varied(run: Run, changes: Mapping[str, Any]) -> Run:
         check_stimulus(phase.stimulus)
     parts["network"] = replace(parts["network"], m=parts["phases"][0].stimulus.m)
     return replace(run, **parts)
+
+
+def reading_of(network: Network) -> str:
+    """The reading whose dynamics and weights the network has: another model takes its rule from there."""
+    parts = (network.dynamics, network.weights)
+    return next((name for name, one in READINGS.items() if (one.dynamics, one.weights) == parts), "paper")
 
 
 def _path(run: Run, name: str) -> list[str]:
