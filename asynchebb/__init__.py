@@ -8,7 +8,7 @@ from asynchebb import metrics
 from asynchebb.checks import InputError
 from asynchebb.dynamics import Potential, Projected
 from asynchebb.engines import advance
-from asynchebb.network import Network, State, asynchronous, continuous, discrete
+from asynchebb.network import READINGS, Network, Reading, State, asynchronous, continuous, discrete
 from asynchebb.recording import network_of, open_run, record, state_at
 from asynchebb.rules import Falconbridge, Foldiak, Hebbian, Oja, Pehlevan
 from asynchebb.schedules import Asynchronous, Continuous, Discrete, Frozen

@@ -149,7 +149,7 @@ all of it under another reading; else it <b class="no">does not hold ✗</b>. Cl
 <nav>{" ".join(f'<a href="#{one.name}">{escape(_heading(one.name))}</a>' for one in outcome.findings if one.figures)}
 <a href="#readings">readings</a> <a href="#made">how it was made</a></nav>
 <section id="claims"><h2>Claims</h2>
-<div class="row head"><span></span><span></span><span><i>over all</i></span>
+<div class="row head"><span></span><span></span><span><i>overall</i></span>
 {"".join(f'<span><i title="{escape(_about(name))}">{escape(name)}</i></span>' for name in shown)}</div>
 {"".join(_claim(judged, outcome.scale, shown) for judged in claims)}
 {_tally(claims, shown)}

@@ -6,7 +6,6 @@ from test_cli import call, refused
 
 import asynchebb as ah
 from asynchebb.checks import InputError
-from asynchebb.network import READINGS
 from asynchebb.sweeps.grid import grid
 
 BARS = ah.Crossbars(6)
@@ -100,8 +99,8 @@ def test_bad_onsets_are_refused():
 
 
 def test_presets_are_read_by_name():
-    assert ah.discrete(5, 4, reading="notebook") == READINGS["notebook"].network("discrete", 5, 4)
-    assert ah.asynchronous(5, 4) == READINGS["paper"].network("asynchronous", 5, 4) == ah.Network(5, 4)
+    assert ah.discrete(5, 4, reading="notebook") == ah.READINGS["notebook"].network("discrete", 5, 4)
+    assert ah.asynchronous(5, 4) == ah.READINGS["paper"].network("asynchronous", 5, 4) == ah.Network(5, 4)
     with pytest.raises(InputError, match="reading is 'mine'; it must be one of paper, notebook"):
         ah.continuous(reading="mine")
 

@@ -128,7 +128,7 @@ def reproduce(
         typer.Argument(help="fig1, fig2, fig3, figA, figC, figF … ; none: all of them", show_default=False),
     ] = None,
     scale: Annotated[
-        str, typer.Option(help="smoke (seconds), small (a million steps a run) or paper (ten million)")
+        str, typer.Option(help="smoke (seconds), small (a million steps per run) or paper (ten million)")
     ] = "small",
     workers: shared.Workers = None,
     dask: shared.Dask = None,

@@ -60,10 +60,14 @@ def threads(network: Network) -> int:
 
 def warm_up(network: Network, dtype: str = "float32") -> bool:
     """Compile what this network needs; False if it has been compiled before."""
-    needed = (_types(network), np.dtype(dtype), network.n >= WIDE)
-    new = not compiled(loop_name(*needed))
-    loop(*needed)
+    new = not compiled(loop_of(network, dtype))
+    loop(_types(network), np.dtype(dtype), network.n >= WIDE)
     return new
+
+
+def loop_of(network: Network, dtype: str) -> str:
+    """The name of the loop that this network needs."""
+    return loop_name(_types(network), np.dtype(dtype), network.n >= WIDE)
 
 
 def _types(network: Network) -> tuple[type, ...]:

@@ -218,6 +218,27 @@ def hebb_columns(P, n, active, y, first, last, gains):
 
 
 @njit(**INNER)
+def hebb_and_lateral(P, n, active, y, count, gains, inhibition):
+    """`hebb` for many rows and then `lateral` in one pass: the next step's M̂ @ y has the same y, and M̂ is read once."""
+    for i in range(n):
+        inhibition[i] = 0
+    whole = count - count % 4
+    for q in range(0, whole, 4):
+        j0, j1, j2, j3 = active[q], active[q + 1], active[q + 2], active[q + 3]
+        y0, y1, y2, y3 = y[j0], y[j1], y[j2], y[j3]
+        for i in range(n):
+            p0, p1 = P[j0, i] + gains[i] * y0, P[j1, i] + gains[i] * y1
+            p2, p3 = P[j2, i] + gains[i] * y2, P[j3, i] + gains[i] * y3
+            P[j0, i], P[j1, i], P[j2, i], P[j3, i] = p0, p1, p2, p3
+            inhibition[i] += (p0 * y0 + p1 * y1) + (p2 * y2 + p3 * y3)
+    for q in range(whole, count):
+        j, y_j = active[q], y[active[q]]
+        for i in range(n):
+            P[j, i] += gains[i] * y_j
+            inhibition[i] += P[j, i] * y_j
+
+
+@njit(**INNER)
 def round_up(count):
     """To whole vectors."""
     return count + -count % LANES

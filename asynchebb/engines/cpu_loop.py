@@ -64,6 +64,7 @@ from asynchebb.engines.cpu_columns import (
     fold_row,
     fold_W,
     hebb,
+    hebb_and_lateral,
     lateral,
     lateral_near,
     leave,
@@ -190,7 +191,7 @@ def run(held, some, size, near, index, W, P, Q, k, steps, room, traces, t):
     number = y.dtype.type  # an equation may give an integer, or a number of twice the length
     one, zero = number(1), number(0)
     apart = size < n
-    changed = False
+    changed = known = False  # is Q another now; is the inhibition of the next step known already?
     begin_block(y, size, total, least)
     count = np.int64(0)
     for kk in range(k, k + steps):
@@ -202,8 +203,9 @@ def run(held, some, size, near, index, W, P, Q, k, steps, room, traces, t):
         # u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
         if apart:
             lateral_near(Q, np.int64(0), size, active, y, count, kk % 2 == 1, inhibition)
-        else:
+        elif not known:
             lateral(P, active, y, count, inhibition)
+        known = False
         woken = opens = 0
         for i in range(size):
             total[i] += y[i]
@@ -240,7 +242,11 @@ def run(held, some, size, near, index, W, P, Q, k, steps, room, traces, t):
                 if apart and not changed:
                     copy_columns(Q, fetched, size, near_matrix(room.saved_Q, near), room.truths[SAVED])
                     changed = True
-                hebb(Q, size, active, y, count, gain_m, grew, rows)
+                known = not apart and 2 * grew > n
+                if known:
+                    hebb_and_lateral(P, n, active, y, count, gain_m, inhibition)
+                else:
+                    hebb(Q, size, active, y, count, gain_m, grew, rows)
 
         if traces.updates.size:
             traces.updates[t + kk] = count_updates(held, y, opened, size)

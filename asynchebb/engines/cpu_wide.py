@@ -64,6 +64,12 @@ def hebb(P, n, active, y, count, gains, grew, rows):
         hebb_columns(P, n, active, y, q, q + 1, gains)
 
 
+@njit(**INNER)
+def hebb_and_lateral(P, n, active, y, count, gains, inhibition):
+    hebb(P, n, active, y, count, gains, n, active)
+    lateral(P, active, y, count, inhibition)
+
+
 @njit(**SPREAD)
 def fold_M(P, s, grown, rows, largest, smallest):
     n = len(P)

@@ -187,8 +187,8 @@ CLAIMS = (
         "on average more neurons are active in the continuous model",
         _shows(
             {
-                "active": "active neurons a step, frozen",
-                "active_learning": "active neurons a step, while learning",
+                "active": "active neurons per step, frozen",
+                "active_learning": "active neurons per step, while learning",
                 "wide_learning": "neurons above a tenth of the most active one, while learning",
             }
         ),

@@ -119,7 +119,7 @@ def measure(scale: Scale, results: Results) -> Numbers:
 
 
 def _count(reading: str, model: str, seed: int, results: Results, add: Any) -> None:
-    """Synapses changed a step, in a window from each snapshot on."""
+    """Synapses changed per step, in a window from each snapshot on."""
     key = reading, model, seed
     run, kept = results.runs[key], results[key]
     counts = []
@@ -197,7 +197,7 @@ def _similarities(name: str, says: str) -> dict[str, str]:
 
 
 COUNTS = {
-    f"{model}_{name}_{when}": f"{says} a step, {model}, {when}"
+    f"{model}_{name}_{when}": f"{says} per step, {model}, {when}"
     for name, says in (("updates", "synapses changed"), ("products", "Hebbian products ≠ 0"))
     for model in MODELS
     for when in ("untrained", "trained")
@@ -324,9 +324,9 @@ CLAIMS = (
                 lambda v: 0.5 <= v.asynchronous_products_untrained / v.discrete_products_untrained <= 2,
             ),
         ),
-        "In an untrained network the asynchronous one changes {asynchronous_updates_untrained} synapses a step, the "
-        "discrete one {discrete_updates_untrained}: every synapse once a presentation. By Hebbian products that are "
-        "not 0 it is {asynchronous_products_untrained} and {discrete_products_untrained}.",
+        "In an untrained network the asynchronous one changes {asynchronous_updates_untrained} synapses per step, the "
+        "discrete one {discrete_updates_untrained} (with a constant leak, every synapse once per presentation). By "
+        "Hebbian products that are not 0 it is {asynchronous_products_untrained} and {discrete_products_untrained}.",
     ),
     Claim(
         "2h, 2i",
@@ -355,9 +355,10 @@ CLAIMS = (
                 ),
             ),
         ),
-        "Counted as gradient entries that are not 0, the discrete count cannot rise: the leak changes every synapse "
-        "at each update, from the start on ({discrete_updates_untrained} a step, then {discrete_updates_trained}). "
-        "Counted by Hebbian products alone it goes from {discrete_products_untrained} to {discrete_products_trained}. "
+        "Counted as gradient entries that are not 0, the discrete count goes from {discrete_updates_untrained} to "
+        "{discrete_updates_trained} per step (with a constant leak it cannot rise, since that changes every synapse at "
+        "each update). By Hebbian products alone it goes from {discrete_products_untrained} to "
+        "{discrete_products_trained}. "
         "The asynchronous count goes from {asynchronous_updates_untrained} to {asynchronous_updates_trained}, the "
         "continuous one is {continuous_updates_trained}.",
     ),
@@ -371,7 +372,7 @@ def captions(scale: Scale) -> dict[str, str]:
         "orange. (B) The same for lateral weights. (C) Mean cosine of feed-forward weights over training. (D) Mean "
         "cosine with the discrete network over refractory periods, feed-forward (green) and lateral (grey); dashed "
         "the continuous network. (E) Over bursting thresholds. (F) Over holds. (G) Synapses changed, summed up over "
-        "five presentations of an untrained network. (H) The same after training. (I) Synapses changed a step over "
+        "five presentations of an untrained network. (H) The same after training. (I) Synapses changed per step over "
         "training; dotted: only those whose Hebbian product is not 0. Error bars are the standard deviation over "
         "seeds."
         for name, reading in DRAWN.items()
@@ -451,7 +452,7 @@ def _draw(scale: Scale, results: Results, numbers: Any, reading: str) -> Figure:
     for letter, when in (("G", "untrained"), ("H", "trained")):
         axes[letter].set(xlabel=f"Euler step, {when} network", ylabel="synapses changed so far", yscale="log")
     axes["H"].legend(frameon=False, fontsize=6, loc="lower right")
-    figures.steps_axis(axes["I"], "synapses changed a step")
+    figures.steps_axis(axes["I"], "synapses changed per step")
     axes["I"].autoscale(axis="y")
     axes["I"].set_yscale("log")
     return figure

@@ -53,8 +53,8 @@ CLAIMS = (
             "crosses_r_r_0_500": "share that are crosses, r_r = 0, hold 500",
             "bars_r_r_100_500": "share that are bars, r_r = 100, hold 500",
             "crosses_r_r_100_500": "share that are crosses, r_r = 100, hold 500",
-            "active_r_r_0_500": "active neurons a step, r_r = 0",
-            "active_r_r_100_500": "active neurons a step, r_r = 100",
+            "active_r_r_0_500": "active neurons per step, r_r = 0",
+            "active_r_r_100_500": "active neurons per step, r_r = 100",
         },
         (
             Part("more than half of the fields are crosses at r_r = 0", lambda v: v.crosses_r_r_0_500 > 0.5),

@@ -9,7 +9,7 @@ import numpy as np
 from asynchebb import figures
 from asynchebb.experiments import gabor
 from asynchebb.experiments.claims import Claim, Numbers, Part
-from asynchebb.experiments.readings import PRESET, READINGS
+from asynchebb.experiments.readings import NOTEBOOK, PRESET, READINGS, WHOLE
 from asynchebb.experiments.results import Key, Results, most_active
 from asynchebb.experiments.scale import Scale
 from asynchebb.network import MODELS
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Natural image patches"
+DRAWN = {"patches": PRESET, "patches-notebook": NOTEBOOK}
 PIXELS = 12
 BINS = 8  # of orientation
 GOOD_FIT = 0.5  # share of a field's variance that a Gabor function explains
@@ -27,16 +28,20 @@ GOOD_FIT = 0.5  # share of a field's variance that a Gabor function explains
 
 def runs(scale: Scale) -> dict[Key, Run]:
     shown = Patches(min(PIXELS, scale.p))
-    reading, neurons = READINGS[PRESET], min(scale.n, 200)
-    phase = Phase(shown, max(1, scale.side_steps // reading.hold), reading.hold, 1, reading.from_rest)
-    probe = Probe(shown, scale.settled, scale.settling, reading.from_rest)
-    return {(model,): Run(reading.network(model, neurons, shown.m), (phase,), (probe,), ()) for model in MODELS}
+    found: dict[Key, Run] = {}
+    for name in WHOLE:
+        reading, neurons = READINGS[name], min(scale.n, 200)
+        phase = Phase(shown, max(1, scale.side_steps // reading.hold), reading.hold, 1, reading.from_rest)
+        probe = Probe(shown, scale.settled, scale.settling, reading.from_rest)
+        for model in MODELS:
+            found[name, model] = Run(reading.network(model, neurons, shown.m), (phase,), (probe,), ())
+    return found
 
 
 def measure(scale: Scale, results: Results) -> Numbers:
-    measures: dict[str, list] = {}
-    for (model,) in results:
-        kept = results[model,]
+    numbers: dict[str, dict[str, list]] = {name: {} for name in WHOLE}
+    for name, model in results:
+        kept, measures = results[name, model], numbers[name]
         for when, snapshot in (("", -1), ("untrained_", 0)):
             if when and model != "asynchronous":
                 continue  # all start from the same weights
@@ -53,7 +58,7 @@ def measure(scale: Scale, results: Results) -> Numbers:
             measures[f"{model}_{when}angles"] = [angles]
             measures[f"{model}_{when}explained"] = [[found.explained for found in fits]]
         measures[f"{model}_error"] = [float(kept["error_last"][-1, 0])]
-    return {PRESET: measures}
+    return numbers
 
 
 def _fields(kept: Any, snapshot: int) -> np.ndarray:
@@ -94,23 +99,27 @@ CLAIMS = (
 
 def captions(scale: Scale) -> dict[str, str]:
     return {
-        "patches": f"Reading: {PRESET}; {min(scale.n, 200)} neurons, whitened patches of {min(PIXELS, scale.p)} "
-        "pixels a side in an ON and an OFF channel. (A–C) Fields (ON minus OFF) of the 100 most active neurons. (D) "
-        "How much of a field's variance a Gabor function explains; grey before training. (E) Orientations of the "
-        "fields that it explains to more than half. Not in the paper."
+        figure: f"Reading: {reading}; {min(scale.n, 200)} neurons, whitened patches of {min(PIXELS, scale.p)} pixels "
+        "per side in an ON and an OFF channel. (A–C) Fields (ON minus OFF) of the 100 most active neurons. (D) How "
+        "much of a field's variance a Gabor function explains; grey before training. (E) Orientations of the fields "
+        "of which it explains more than half. Not in the paper."
+        for figure, reading in DRAWN.items()
     }
 
 
-@figures.styled
 def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
+    return {name: _draw(results, numbers[reading], reading) for name, reading in DRAWN.items()}
+
+
+@figures.styled
+def _draw(results: Results, measures: Any, reading: str) -> Figure:
     figure, axes = figures.lettered(["ABC", "DE"], (7.2, 4.8), [1.6, 1])
-    measures: Any = numbers[PRESET]
     bins = [*np.linspace(0, 1, 21)]
     untrained = np.clip(measures["asynchronous_untrained_explained"][0], 0, 1)
     axes["D"].hist(untrained, bins, color="lightgray", label="untrained")
     for letter, model in zip("ABC", MODELS, strict=True):
         colour = figures.COLOURS[model]
-        figures.fields_at_end(axes[letter], results[model,])
+        figures.fields_at_end(axes[letter], results[reading, model])
         axes[letter].set_title(model, color=colour)
         explained = np.clip(measures[f"{model}_explained"][0], 0, 1)
         axes["D"].hist(explained, bins, histtype="step", color=colour, label=model)
@@ -119,4 +128,4 @@ def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
     axes["D"].set(xlabel="variance explained by a Gabor function", ylabel="fields")
     axes["D"].legend(frameon=False, fontsize=6)
     axes["E"].set(xlabel="orientation (degrees)", ylabel="fields", xticks=range(0, 181, 45))
-    return {"patches": figure}
+    return figure

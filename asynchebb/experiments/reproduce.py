@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from asynchebb import figures
 from asynchebb.checks import InputError, one_of
 from asynchebb.dynamics import Potential, Projected
+from asynchebb.engines import cpu
 from asynchebb.experiments import (
     background,
     capacity,
@@ -36,6 +37,7 @@ from asynchebb.experiments.readings import PRESET, READINGS
 from asynchebb.experiments.results import Key, Results
 from asynchebb.experiments.scale import SCALES, Scale
 from asynchebb.files import make_writable, write_text
+from asynchebb.network import Network
 from asynchebb.schedules import Continuous
 from asynchebb.simulate import Run
 from asynchebb.sweeps import executors, run_all
@@ -182,12 +184,32 @@ def _run(
     missing = [run for run in in_order if not kept.has_ended(run.identity)]
     started = time.perf_counter()
     try:
+        if workers and engine == "cpu":
+            _compile(missing, workers)
         title = f"reproduction, {scale_name} scale"
         run_all(title, axes, in_order, kept.path, executor, engine, retry_failed, on_status, work)
     finally:
         done = [run for run in missing if kept.has_ended(run.identity)]
         if done:
             _add_work(out, scale_name, time.perf_counter() - started, workers, done)
+
+
+def _compile(runs: Sequence[Run], workers: int) -> None:
+    """Compile all that the runs need, side by side: else one worker would wait for what another one compiles."""
+    needed = {
+        cpu.loop_of(network, run.dtype): (network, run.dtype)
+        for run in runs
+        for network in (run.network, run.network.frozen())
+    }
+    missing = [what for name, what in needed.items() if not cpu.compiled(name)]
+    if missing:
+        with executors.local(min(workers, len(missing))) as pool:
+            for task in [pool.submit(_warm_up, what) for what in missing]:
+                task.result()
+
+
+def _warm_up(what: tuple[Network, str]) -> bool:
+    return cpu.warm_up(*what)
 
 
 def sweep_folder(out: Path) -> Path:

@@ -32,6 +32,7 @@ SMOKE = Scale(
     tested_after=1,
     settling=50,
     seeds=2,
+    every_reading=False,
 )
 SMALL = Scale(
     n=500,

@@ -48,7 +48,8 @@ def runs(scale: Scale) -> dict[Key, Run]:
         large = scale._replace(n=scale.n * variant.wider, steps_per_phase=scale.side_steps * variant.longer)
         shown = tuple(stimulus(scale.p) for stimulus in variant.shown)
         for model in COMPARED if variant.wider == variant.longer == 1 else COMPARED[:1]:
-            found[name, model] = in_succession(large, READINGS[PRESET], model, shown, snapshots=1)
+            snapshots = 3 if variant == Variant() else 1  # as there, so that it is the same run
+            found[name, model] = in_succession(large, READINGS[PRESET], model, shown, snapshots=snapshots)
     return found
 
 
