@@ -62,7 +62,7 @@ def test_it_is_the_paper_s_network():
     """Shown for `hold` steps each, from rest, activity carrying over: what `ah.advance` does."""
     bars = ah.Crossbars(6).sample(np.random.default_rng(0), 20)
     model = small(scale=None, n=30).partial_fit(bars)
-    network = ah.asynchronous(30, 36)
+    network = ah.asynchronous(30, 36, reading="notebook")
     state = network.init(np.random.default_rng(model._seed))
     state = state._replace(u=0 * state.u, y=0 * state.y)
     state, _ = ah.advance(network, state, bars, hold=100)

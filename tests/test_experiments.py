@@ -111,7 +111,7 @@ def test_figures_are_found_by_their_experiment_or_their_own_name_and_unknown_one
     scale = SCALES["smoke"]
     assert experiments([], scale) == [*EXPERIMENTS]
     assert experiments(["figC3", "fig1"], scale) == ["fig1", "figC"]
-    with pytest.raises(InputError, match="figures names 'fig9'; it must name some of fig1, fig2, fig3"):
+    with pytest.raises(InputError, match="figures names 'fig9'; it must name some of fig1, background, fig2"):
         experiments(["fig9"], scale)
     drawn = {name for module in EXPERIMENTS.values() for name in module.captions(scale)}
     paper = {"fig1", "fig2", "fig3", "figA1", "figA2", *(f"fig{k}{j}" for k in "CF" for j in "1234")}

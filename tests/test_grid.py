@@ -46,7 +46,7 @@ def test_tied_axes_go_together():
         ({"rule.eta": 0.5, "rule": ah.Oja()}, lambda run: run.network.rule == ah.Oja(eta=0.5)),
         ({"model": "continuous"}, lambda run: run.network == ah.continuous(20, 36)),
         ({"rule.eta": 0.2, "model": "continuous"}, lambda run: run.network.rule == ah.Oja(eta=0.2)),
-        ({"dynamics.dt": 0.02}, lambda run: run.network.dynamics == ah.Potential(dt=0.02)),
+        ({"dynamics.dt": 0.02}, lambda run: run.network.dynamics == ah.Projected(dt=0.02)),
         ({"weights": ah.Gaussian()}, lambda run: run.network.weights == ah.Gaussian()),
         ({"stimulus": ah.Bars(8)}, lambda run: run.network.m == 64 and run.probes == (ah.Probe(ah.Bars(8)),)),
         ({"stimulus.p": 10}, lambda run: run.network.m == 100 and run.phases[0].stimulus == ah.Crossbars(10)),

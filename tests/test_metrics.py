@@ -32,7 +32,7 @@ def test_sparseness_lies_between_equality_and_one_neuron_doing_all(y):
 
 @pytest.mark.parametrize("model", [ah.asynchronous, ah.continuous, ah.discrete])
 def test_reconstruction_error_is_the_papers_sum_on_the_frozen_network(model, engine):
-    network = model(n=20, m=25)
+    network = model(n=20, m=25, reading="notebook")
     state = network.init(np.random.default_rng(0), np.float64)
     X = ah.Crossbars(5).sample(np.random.default_rng(1), 4)
     W, M, u, y = state.W, state.M, state.u, state.y
@@ -51,7 +51,7 @@ def test_reconstruction_error_is_the_papers_sum_on_the_frozen_network(model, eng
 
 
 def test_a_silent_network_or_an_empty_image_has_error_1(engine):
-    network = ah.Network(n=5, m=9)
+    network = ah.Network(n=5, m=9, dynamics=ah.Potential())
     state = network.init(np.random.default_rng(0))
     silent = state._replace(u=np.full(5, -1e6, np.float32), y=np.zeros(5, np.float32))
     assert metrics.reconstruction_error(network, silent, np.ones((2, 9)), 5, engine) == (1, 1, 0)

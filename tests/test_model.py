@@ -14,7 +14,7 @@ SCHEDULES = [cls() for cls in values.variants("schedule").values()]
 
 
 def started(n=16, p=5, dtype=np.float64, seed=0, **parts):
-    network = ah.Network(n=n, m=p * p, **parts)
+    network = ah.asynchronous(n, p * p, "notebook", **parts)
     X = ah.Crossbars(p).sample(np.random.default_rng(seed + 1), 40)
     return network, network.init(np.random.default_rng(seed), dtype), X
 
@@ -166,7 +166,7 @@ def test_a_rule_that_wipes_a_row_out_may_do_so(engine):
 
 def test_initial_weights_are_those_the_paper_and_the_notebook_name():
     rng = np.random.default_rng
-    network = ah.Network(n=400, m=300)
+    network = ah.asynchronous(n=400, m=300, reading="notebook")
     state = network.init(rng(0))
     assert state.W.dtype == state.M.dtype == np.float32
     assert state.W.mean() == pytest.approx(1 / 20, rel=0.02) and state.M.std() == pytest.approx(1 / 20, rel=0.02)
@@ -185,7 +185,9 @@ def test_the_precision_asked_for_rounds_the_same_draws():
 
 
 def test_presets_are_the_papers_models():
-    assert ah.asynchronous().schedule == ah.Asynchronous(r_b=1.0, r_r=100)
+    assert ah.asynchronous(reading="notebook").schedule == ah.Asynchronous(r_b=1.0, r_r=100)
+    assert ah.asynchronous().schedule == ah.Asynchronous(r_b=0.75, r_r=100)
+    assert [preset().rule for preset in ah.network.MODELS.values()] == [ah.Oja(0.002), ah.Oja(0.001), ah.Oja(0.01)]
     assert ah.asynchronous(reading="notebook").rule == ah.discrete(reading="notebook").rule == ah.Hebbian(eta=0.01)
     assert ah.continuous().rule == ah.Oja(eta=0.001) and ah.continuous().schedule == ah.Continuous()
     assert ah.discrete(n=7, m=9, dynamics=ah.Potential()) == ah.Network(

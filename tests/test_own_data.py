@@ -414,8 +414,8 @@ class Brief:
 
     threads = reference.threads
 
-    def advance(network, state, X, hold, *rest):
-        return reference.advance(network, state, X, min(hold, 3), *rest)
+    def advance(network, state, X, hold, *rest, **options):
+        return reference.advance(network, state, X, min(hold, 3), *rest, **options)
 
 
 @pytest.mark.filterwarnings("ignore:nothing was learned")

@@ -169,7 +169,7 @@ def test_float32_follows_the_reference_while_rounding_allows(model, engine):
 @pytest.mark.parametrize("engine", FAST)
 def test_potentials_below_zero_agree_under_projected_dynamics(engine):
     """A state that other dynamics have left: neurons far below zero wake at the first step."""
-    trained = ah.asynchronous(n=200, m=36)
+    trained = ah.asynchronous(n=200, m=36, reading="notebook")
     X = ah.Crossbars(6).sample(np.random.default_rng(1), 20)
     state, _ = ah.advance(trained, trained.init(np.random.default_rng(0), np.float64), X, hold=100)
     assert state.u.min() < -1
@@ -183,7 +183,7 @@ def test_potentials_below_zero_agree_under_projected_dynamics(engine):
 @pytest.mark.parametrize(("eta", "hold"), [(0.2, 500), (0.1, 1000), (0.05, 2000)])
 def test_a_row_that_fades_within_one_hold_keeps_its_direction(eta, hold, engine):
     """In float32 a factor of (1 − η) at each of these steps would leave nothing."""
-    network = ah.Network(n=60, m=36, rule=ah.Hebbian(eta), schedule=ah.Continuous())
+    network = ah.Network(n=60, m=36, dynamics=ah.Potential(), rule=ah.Hebbian(eta), schedule=ah.Continuous())
     state = network.init(np.random.default_rng(0))
     state.u[:5], state.y[:5] = -1e6, 0
     X = ah.Crossbars(6).sample(np.random.default_rng(1), 1)

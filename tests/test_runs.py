@@ -15,7 +15,7 @@ import asynchebb as ah
 
 
 def a_run(**changes):
-    network = ah.asynchronous(n=30, m=36, schedule=ah.Asynchronous(r_b=0.5, r_r=20))
+    network = ah.asynchronous(n=30, m=36, reading="notebook", schedule=ah.Asynchronous(r_b=0.5, r_r=20))
     phases = (ah.Phase(ah.Crossbars(6), 60, 40, snapshots=3), ah.Phase(ah.Squares(6), 50, 30, snapshots=2))
     return ah.Run(network, phases, trace=("updates", "active", "y", "burst"), **changes)
 

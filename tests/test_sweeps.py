@@ -78,7 +78,7 @@ def test_the_command_runs_a_grid_and_python_opens_it(tmp_path):
     assert dataset.error.dims == ("schedule.r_b", "seed") and dataset.error.notnull().all()
     assert dataset["schedule.r_b"].values.tolist() == [0.5, 1, 2] and dataset.seed.values.tolist() == [0, 1, 2, 3]
     network = ah.asynchronous(40, 36, schedule=ah.Asynchronous(r_b=2))
-    run = ah.Run(network, ah.Phase(ah.Crossbars(6), 200, 100, snapshots=1), seed=3)
+    run = ah.Run(network, ah.Phase(ah.Crossbars(6), 200, 100, snapshots=1, from_rest=True), seed=3)
     alone = ah.record(run, tmp_path / "alone")
     point = dataset.sel({"schedule.r_b": 2, "seed": 3})
     assert {name: float(point[name]) for name in summary(alone)} == summary(alone)

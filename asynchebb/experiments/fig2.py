@@ -72,7 +72,7 @@ def _varied(scale: Scale) -> Iterator[tuple[str, Any, str, int]]:
     for name, values in VARIED.items():
         for value in values:
             for model in MODELS if name == "hold" else ("asynchronous",):
-                seeds = 1 if model == "continuous" else scale.seeds
+                seeds = 1 if model == "continuous" else scale.varied_seeds
                 yield from ((name, value, model, seed) for seed in range(seeds))
 
 
@@ -98,7 +98,7 @@ def measure(scale: Scale, results: Results) -> Numbers:
                 add(reading, f"{model}_early", over_time[1])
                 add(reading, f"{model}_over_time", over_time)
         for reading in DRAWN.values():
-            for name, values in VARIED.items():
+            for name, values in VARIED.items() if seed < scale.varied_seeds else ():
                 for value in values:
                     at = (reading, f"{name}={value:g}")
                     hold_is_varied = name == "hold"

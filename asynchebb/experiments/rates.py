@@ -46,7 +46,11 @@ def runs(scale: Scale) -> dict[Key, Run]:
     for factor in SLOWER:
         for model in ("asynchronous", "discrete"):
             for seed in range(scale.seeds):
-                found["over time", factor, model, seed] = over_training(scale, slowed(reading, factor), model, seed)
+                found["over time", factor, model, seed] = (
+                    over_training(scale, reading, model, seed)  # as in figure 1
+                    if factor == 1
+                    else on_crossbars(scale, slowed(reading, factor), model, seed, max(1, scale.snapshots // 2))
+                )
     return found
 
 
@@ -69,7 +73,7 @@ def measure(scale: Scale, results: Results) -> Numbers:
             one, other = (results["over time", factor, model, seed] for model in ("asynchronous", "discrete"))
             shares = [float(np.mean(similarity(one, other, "W", k) > SAME)) for k in range(len(one["step"]))]
             measures.setdefault(f"same_over_time_{factor}", []).append(shares)
-            measures["steps"] = np.asarray(one["step"]).tolist()
+            measures[f"steps_{factor}"] = np.asarray(one["step"]).tolist()
     return {PRESET: measures}
 
 
@@ -119,9 +123,8 @@ def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
     axes["B"].axvline(READINGS[PRESET].discrete.eta, color="grey", linestyle="--", linewidth=0.8)
     axes["A"].legend(frameon=False, fontsize=6)
     over_time, axes = figures.lettered(["AB"], (7.2, 2.6))
-    steps = np.array(measures["steps"])
     for colour, factor in zip(figures.ramp(len(SLOWER)), SLOWER, strict=True):
-        shares = measures[f"same_over_time_{factor}"]
+        steps, shares = np.array(measures[f"steps_{factor}"]), measures[f"same_over_time_{factor}"]
         label = "presets' rates" if factor == 1 else f"rates / {factor}"
         figures.mean_and_sd(axes["A"], steps, shares, color=colour, label=label)
         figures.mean_and_sd(axes["B"], steps / factor, shares, color=colour)
