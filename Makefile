@@ -83,7 +83,7 @@ pictures: setup
 	mkdir -p docs/images
 	for name in $(SHOWN); do cp reproduction/figures/$$name.png docs/images/ || exit 1; done
 	cp reproduction/claims.md docs/claims.md
-	$(BIN)/asynchebb run --samples 400 --snapshots 40 --out reproduction/forming.nc
+	$(BIN)/asynchebb run --samples 2000 --snapshots 40 --out reproduction/forming.nc
 	$(BIN)/asynchebb movie reproduction/forming.nc --neurons 64 --seconds 8 --out docs/images/forming.gif
 
 lock: setup
