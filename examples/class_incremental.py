@@ -27,7 +27,9 @@ def main(passes: int = 10, picture: str = "class_incremental.png") -> dict[str, 
     forgetting = {}
     models = {
         "asynchronous": ah.AsyncHebbian(100, random_state=0),
-        "asynchronous, r_b = 2, Projected": ah.AsyncHebbian(100, r_b=2, dynamics=ah.Projected(), random_state=0),
+        "asynchronous, Oja, r_b = 2, Projected": ah.AsyncHebbian(
+            100, rule=ah.Oja(0.002), r_b=2, dynamics=ah.Projected(), random_state=0
+        ),
         "discrete": ah.DiscreteHebbian(100, random_state=0),
     }
     names = [f"{a} and {b}" for a, b in PHASES]
