@@ -68,7 +68,7 @@ READINGS = {
         dynamics=Projected(),
         weights=Gaussian(scale=0.2),
         from_rest=True,
-        asynchronous=Oja(0.002),  # about five updates per presentation: together as much as the discrete network's one
+        asynchronous=Oja(0.002),  # about four updates per presentation: together as much as the discrete network's one
         continuous=Oja(0.001),
         discrete=Oja(0.01),
         r_b=0.75,

@@ -76,6 +76,17 @@ def _varied(scale: Scale) -> Iterator[tuple[str, Any, str, int]]:
                 yield from ((name, value, model, seed) for seed in range(seeds))
 
 
+def likeness(kept: Any, discrete: Any, snapshot: int = -1, of_discrete: int = -1) -> dict[str, float]:
+    """How many neurons match the discrete network's, of all and of those that it uses, and the mean cosine."""
+    found, active = {}, activity(discrete, of_discrete) > 0
+    for weights in "WM":
+        alike = similarity(kept, discrete, weights, snapshot, of_discrete)
+        found[f"same_{weights}"] = float(np.mean(alike > SAME))
+        found[f"same_active_{weights}"] = float(np.mean(alike[active] > SAME))
+        found[f"similarity_{weights}"] = float(alike.mean())
+    return found
+
+
 def measure(scale: Scale, results: Results) -> Numbers:
     numbers: dict[str, dict[str, list]] = {name: {} for name in readings(scale)}
 
@@ -86,14 +97,10 @@ def measure(scale: Scale, results: Results) -> Numbers:
     for seed in range(scale.seeds):
         for reading in readings(scale):
             discrete = results[reading, "discrete", seed]
-            active = activity(discrete) > 0
             for model in ("asynchronous", "continuous"):
                 kept = results[reading, model, seed]
-                for weights in "WM":
-                    alike = similarity(kept, discrete, weights)
-                    add(reading, f"{model}_same_{weights}", float(np.mean(alike > SAME)))
-                    add(reading, f"{model}_same_active_{weights}", float(np.mean(alike[active] > SAME)))
-                    add(reading, f"{model}_similarity_{weights}", float(alike.mean()))
+                for name, value in likeness(kept, discrete).items():
+                    add(reading, f"{model}_{name}", value)
                 over_time = [float(similarity(kept, discrete, "W", k).mean()) for k in range(len(kept["step"]))]
                 add(reading, f"{model}_early", over_time[1])
                 add(reading, f"{model}_over_time", over_time)

@@ -66,8 +66,8 @@ def set_names(scale: Scale) -> list[str]:
     ]
 
 
-def network_of(reading: Reading, model: str, scale: Scale, **changes: Any) -> Network:
-    return reading.network(model, scale.n, scale.p**2, **changes)
+def network_of(reading: Reading, model: str, scale: Scale) -> Network:
+    return reading.network(model, scale.n, scale.p**2)
 
 
 def on_crossbars(

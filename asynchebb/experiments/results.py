@@ -70,10 +70,14 @@ def factors_found(kept: Any, stimulus: Any, snapshot: int = -1) -> float:
     return metrics.count_fields(kept["W"][snapshot], stimulus).distinct / len(stimulus.factors())
 
 
-def similarity(kept: Any, other: Any, weights: str = "W", snapshot: int = -1) -> np.ndarray:
-    """cos of each neuron's weights in two networks of the same start, at the same step."""
-    assert kept["step"][snapshot] == other["step"][snapshot], "snapshots of different moments"
-    return metrics.weight_similarity(kept[weights][snapshot], other[weights][snapshot])
+def similarity(
+    kept: Any, other: Any, weights: str = "W", snapshot: int = -1, of_other: int | None = None
+) -> np.ndarray:
+    """cos of each neuron's weights in two networks of the same start, at the same step; its snapshot in the other one
+    may have another number."""
+    of_other = snapshot if of_other is None else of_other
+    assert kept["step"][snapshot] == other["step"][of_other], "snapshots of different moments"
+    return metrics.weight_similarity(kept[weights][snapshot], other[weights][of_other])
 
 
 def window(results: Results, key: Key, snapshot: int, presentations: int) -> dict[str, np.ndarray]:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from asynchebb import figures, metrics
+from asynchebb import figures
 from asynchebb.experiments import fig1, fig2, fig3
 from asynchebb.experiments.claims import Claim, Means, Numbers, Part
 from asynchebb.experiments.readings import readings, sets
-from asynchebb.experiments.results import Key, Results, activity, fields
+from asynchebb.experiments.results import Key, Results, fields
 from asynchebb.experiments.scale import Scale
 from asynchebb.network import Reading
 from asynchebb.simulate import Run
@@ -41,13 +41,7 @@ def runs(scale: Scale) -> dict[Key, Run]:
 
 def on_bars(kept: Any, discrete: Any, bars: Any, snapshot: int = -1, of_discrete: int = -1) -> dict[str, float]:
     """What claims 1a and 2a are judged by, of an asynchronous run and the discrete one beside it."""
-    found = fields(kept, bars, snapshot)
-    active = activity(discrete, of_discrete) > 0
-    for weights in "WM":
-        alike = metrics.weight_similarity(kept[weights][snapshot], discrete[weights][of_discrete])
-        found[f"same_{weights}"] = float(np.mean(alike > fig2.SAME))
-        found[f"same_active_{weights}"] = float(np.mean(alike[active] > fig2.SAME))
-    return found
+    return fields(kept, bars, snapshot) | fig2.likeness(kept, discrete, snapshot, of_discrete)
 
 
 def in_succession(kept: Any, discrete: Any, shown: tuple[Any, ...]) -> dict[str, float]:
