@@ -383,7 +383,7 @@ def test_the_readme_quotes_what_was_measured():
 def test_the_docs_say_the_samples_a_second_that_were_measured():
     root = Path(__file__).parent.parent
     said = re.search(
-        r"learns ([\d,]+) samples a\nsecond in batches and ([\d,]+) one by one.*encodes ([\d,]+)",
+        r"learns ([\d,]+) samples per\nsecond in batches and ([\d,]+) one by one.*encodes ([\d,]+)",
         (root / "docs" / "own_data.md").read_text(),
     )
     measured = (root / "benchmarks" / "estimator.md").read_text()
