@@ -79,13 +79,25 @@ def respond(
     errors = []
     activity = np.zeros(network.n)
     for x, Y in _rates(network, state, X, hold, engine, from_rest):
-        on = Y.any(axis=0)  # silent neurons add nothing to Wᵀy, and most are silent
-        error = 1 - _cosines(Y[:, on] @ W[on], x[None])[:, 0]
+        error = 1 - np.concatenate([_reconstruction_cosines(W, x, part) for part in _parts(Y)])
         errors.append(error.mean())
         last += error[-1] / len(X)
         activity += Y.mean(axis=0, dtype=np.float64) / len(X)
         active += np.count_nonzero(Y > 0) / (len(X) * hold)
     return Response(Error(float(np.mean(errors)), float(last), float(np.std(errors))), activity, float(active))
+
+
+def _parts(Y: np.ndarray, steps: int = 50) -> list[np.ndarray]:
+    """The rates of a few steps at a time: at first many neurons may be active, and soon few."""
+    return [Y[start : start + steps] for start in range(0, len(Y), steps)]
+
+
+def _reconstruction_cosines(W: np.ndarray, x: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """cos(x, Wᵀy) at each step; 0 where one of them is zero."""
+    on = Y.any(axis=0)  # silent neurons add nothing to Wᵀy
+    reconstructed = np.asarray(Y[:, on] @ W[on] if 2 * np.count_nonzero(on) < len(on) else Y @ W, np.float64)
+    norms = np.sqrt(np.einsum("ij,ij->i", reconstructed, reconstructed)) * np.linalg.norm(x)
+    return np.divide(reconstructed @ x, norms, out=np.zeros(len(Y)), where=norms > 0)
 
 
 def _rates(
@@ -95,9 +107,11 @@ def _rates(
     frozen = network.frozen()
     W, M, *rest = engines.prepare(network, state)
     state = State(W, M, *(array.copy() for array in rest))  # a frozen network does not touch W and M
-    for x in X:
-        state, traces = engines.advance_in_place(frozen, state, x[None], hold, engine, ("y",), from_rest)
-        yield x, traces["y"]
+    several = max(1, 2**20 // (hold * network.n))  # in one call, which takes a while to begin
+    for start in range(0, len(X), several):
+        shown = X[start : start + several]
+        state, traces = engines.advance_in_place(frozen, state, shown, hold, engine, ("y",), from_rest)
+        yield from zip(shown, traces["y"].reshape(len(shown), hold, -1), strict=True)
 
 
 def gini(activity: np.ndarray) -> float:

@@ -1,10 +1,12 @@
 """The fast engine: Numba compiles the loop together with the network's own equations.
 
 The loop (`cpu_loop.py`) and the linear algebra (`cpu_columns.py`, with its innermost loop in
-`cpu_tiles.py`, and in `cpu_wide.py` for all cores) know no equation by name. For
-each combination of equations a copy of the loop is kept in the user's cache folder, under a name
-made of everything that goes into it; Numba keeps the compiled code beside it. So an edited rule
-is compiled anew, an old one never is, and a later process starts at once.
+`cpu_tiles.py`, and in `cpu_wide.py` for all cores) know no equation by name. The loop is compiled
+once for each pair of dynamics and schedule, whose equations it runs at every step; a rule, which is
+needed only where a gate opens, is compiled by itself (`cpu_rule.py`) and called by its address. A copy
+of each is saved in the user's cache folder, under a name made of everything that goes into it, and
+Numba saves the compiled code next to it. So an edited rule is recompiled, an old one never is, and a
+later process starts at once.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections import namedtuple
 from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +29,10 @@ from asynchebb.engines.traces import Traces
 from asynchebb.engines.traces import empty as empty_traces
 from asynchebb.network import VANISHING, Network, State
 
-LOOP, COLUMNS, WIDE_COLUMNS, TILES = (
-    Path(__file__).with_name(f"cpu_{name}.py") for name in ("loop", "columns", "wide", "tiles")
+LOOP, RULE, COLUMNS, WIDE_COLUMNS, TILES = (
+    Path(__file__).with_name(f"cpu_{name}.py") for name in ("loop", "rule", "columns", "wide", "tiles")
 )
+IN_LOOP = ("dynamics", "schedule")  # whose equations are part of the loop
 
 WIDE = 4_000  # neurons from which on one network uses all cores
 
@@ -60,8 +64,10 @@ def threads(network: Network) -> int:
 
 def warm_up(network: Network, dtype: str = "float32") -> bool:
     """Compile what this network needs; False if it has been compiled before."""
-    new = not compiled(loop_of(network, dtype))
+    names = loop_of(network, dtype), rule_name(type(network.rule), np.dtype(dtype))
+    new = not all(map(compiled, names))
     loop(_types(network), np.dtype(dtype), network.n >= WIDE)
+    rule_address(type(network.rule), np.dtype(dtype))
     return new
 
 
@@ -71,18 +77,19 @@ def loop_of(network: Network, dtype: str) -> str:
 
 
 def _types(network: Network) -> tuple[type, ...]:
-    return tuple(type(getattr(network, kind)) for kind in equations.METHODS)
+    return tuple(type(getattr(network, kind)) for kind in IN_LOOP)
 
 
 def _constants(network: Network, module: ModuleType, number: type) -> list:
     """The equations' constants, φ and whether the dynamics are additive, in the state's own precision: a float64 would
     make float64 of all that it meets."""
-    records = {kind: getattr(network, kind) for kind in equations.METHODS}
     constants = [
-        getattr(module, kind)(*map(number, equations.constants(record).values())) for kind, record in records.items()
+        getattr(module, kind)(*map(number, equations.constants(getattr(network, kind)).values())) for kind in IN_LOOP
     ]
+    address = rule_address(type(network.rule), np.dtype(number))
+    rule = module.Rule(address, np.array([*equations.constants(network.rule).values(), 0], number))
     floor, additive = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "additive", False)
-    return [*constants, number(floor), bool(additive)]
+    return [*constants, rule, number(floor), bool(additive)]
 
 
 @cache
@@ -95,16 +102,45 @@ def loop(types: tuple[type, ...], dtype: np.dtype, wide: bool = False) -> Module
     with FileLock(cache_folder() / f"{name}.lock"):
         module = _module(name, types, wide)
         if not compiled(name):
-            names = " × ".join(cls.__name__ for cls in types)
-            print(f"asynchebb: compiling {names} in {dtype} (once, some seconds)", file=sys.stderr, flush=True)
+            _say_compiling(" × ".join(cls.__name__ for cls in types), dtype)
         if wide:
             import numba
 
             # Starts Numba's threads. Code that was compiled on top of passes from the cache does not know, in a later
             # process, that it needs them, and would crash.
             numba.get_num_threads()
-        _one_step(module, types, dtype.type)
+        _no_step(module, types, dtype.type)
     return module
+
+
+@cache
+def rule_address(rule: type, dtype: np.dtype) -> int:
+    """Where the rule's compiled equations begin, compiled now or before."""
+    import numba
+    from filelock import FileLock
+
+    name = rule_name(rule, dtype)
+    record = numba.from_dtype(np.dtype([(field, dtype) for field in (*equations.field_names(rule), "end")]))
+    numbers = numba.types.CPointer(numba.from_dtype(dtype))
+    signature = numba.types.void(numba.types.CPointer(record), *[numbers] * 2, numba.types.int64, *[numbers] * 4)
+    with FileLock(cache_folder() / f"{name}.lock"):
+        module = _import_copy(RULE.read_text(encoding="utf-8"), name, name)
+        if not compiled(name):
+            _say_compiling(rule.__name__, dtype)
+        _put_equations(module, "rule", rule)
+        _RULES[name] = numba.cfunc(signature, cache=True, error_model="numpy")(module.terms)
+    return _RULES[name].address
+
+
+_RULES: dict[str, Any] = {}  # compiled code lives as long as what holds it
+
+
+def rule_name(rule: type, dtype: np.dtype) -> str:
+    return f"asynchebb_rule_{_digest(RULE.read_text(encoding='utf-8'), equations.fingerprint(rule), dtype.name)}"
+
+
+def _say_compiling(what: str, dtype: np.dtype) -> None:
+    print(f"asynchebb: compiling {what} in {dtype} (once, some seconds)", file=sys.stderr, flush=True)
 
 
 def loop_name(types: tuple[type, ...], dtype: np.dtype, wide: bool) -> str:
@@ -117,14 +153,10 @@ def compiled(name: str) -> bool:
 
 def _module(name: str, types: tuple[type, ...], wide: bool) -> ModuleType:
     """A copy of the loop with the equations of these types in it."""
-    from numba import njit
-
-    columns = _columns(wide)
+    _columns(wide)
     module = _import_copy(_source(wide), name, name)
-    for (kind, methods), cls in zip(equations.METHODS.items(), types, strict=True):
-        for method in methods:
-            equation = _moved(getattr(cls, method), module)
-            setattr(module, method, njit(**{**columns.INNER, "cache": False})(equation))
+    for kind, cls in zip(IN_LOOP, types, strict=True):
+        _put_equations(module, kind, cls)
         # Numba tells records in a hurry by their class's name alone, and takes ten times as long to start on a second
         # one of the same name: so each loop's have names of their own.
         own_name = f"{kind}_{name.rpartition('_')[2]}"
@@ -134,17 +166,25 @@ def _module(name: str, types: tuple[type, ...], wide: bool) -> ModuleType:
     return module
 
 
-def _one_step(module: ModuleType, types: tuple[type, ...], number: type) -> None:
-    """Run the smallest network for one step, by which Numba compiles the loop or loads it."""
+def _put_equations(module: ModuleType, kind: str, cls: type) -> None:
+    from numba import njit
+
+    for method in equations.METHODS[kind]:
+        setattr(module, method, njit(**{**_columns(False).INNER, "cache": False})(_moved(getattr(cls, method), module)))
+
+
+def _no_step(module: ModuleType, types: tuple[type, ...], number: type) -> None:
+    """Show nothing to the smallest network, by which Numba compiles the loop or loads it."""
     constants = [
         getattr(module, kind)(*(number(1) for _ in equations.field_names(cls)))
-        for kind, cls in zip(equations.METHODS, types, strict=True)
+        for kind, cls in zip(IN_LOOP, types, strict=True)
     ]
     dtype = np.dtype(number)
-    W, M, X, settled, u, y, a = (np.zeros(shape, dtype) for shape in ((1, 1), (1, 1), (1, 1), (0, 1), 1, 1, 1))
+    W, M, X, settled, u, y, a = (np.zeros(shape, dtype) for shape in ((1, 1), (1, 1), (0, 1), (0, 1), 1, 1, 1))
     state = (W, M, u, y, np.zeros(1, np.int64), a)
     traces = empty_traces((), 1, 1, dtype)
-    module.advance(*constants, number(0), False, number(VANISHING), state, X, 1, False, settled, traces)
+    rule = module.Rule(0, np.ones(1, dtype))
+    module.advance(*constants, rule, number(0), False, number(VANISHING), state, X, 1, False, settled, traces)
 
 
 def _moved(function: FunctionType, module: ModuleType) -> FunctionType:

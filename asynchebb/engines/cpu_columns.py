@@ -9,18 +9,22 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-from asynchebb.engines.cpu_tiles import VECTOR, sum_columns
+from asynchebb.engines.cpu_tiles import VECTOR, call_rule, sum_columns
 
 # What of each neuron changes during a hold: in rows of `numbers` its u, y and a, b = Wx, what its row
 # of W is still to be multiplied by (scale) and how often x is to be added to it (shift), and the s of
 # its row of M; its count c; and whether its row of M has grown.
 Neurons = namedtuple("Neurons", "numbers c grown")
 
+# A rule: where its compiled equations begin (`cpu_rule.py`), and their constants.
+Rule = namedtuple("Rule", "address constants")
+
 # Room to work in: rows of a number, an index or a truth for each neuron; and the near part of M̂, twice.
 # Few wide arrays instead of many narrow ones: a call takes long to pass each.
 Room = namedtuple("Room", "numbers indices truths Q saved_Q")
 SUM = 7  # row of a neuron's numbers: the sum of its y since it was put with the near ones
 INHIBITION, TOTAL, LEAST, BOUND, KEEP_W, GAIN_W, KEEP_M, GAIN_M, DROP, KEEP, BOOST = range(11)  # rows of numbers
+ETA, NEW_A, LEAK_W, LEAK_M, SILENT = range(11, 16)  # more of them; the last is 0 throughout
 ACTIVE, NEAR, ROWS, CURRENT, WHOLE = range(5)  # rows of indices
 LISTED, OPENED, WANTED, FETCHED, SAVED = range(5)  # rows of truths
 
@@ -236,6 +240,14 @@ def hebb_and_lateral(P, n, active, y, count, gains, inhibition):
         for i in range(n):
             P[j, i] += gains[i] * y_j
             inhibition[i] += P[j, i] * y_j
+
+
+@njit(**INNER)
+def rule_terms(rule, y, a, n, numbers):
+    """η_i, the next a_i and the leaks of the first n neurons."""
+    call_rule(
+        rule.address, rule.constants, y, a, n, numbers[ETA], numbers[NEW_A], numbers[LEAK_W], numbers[LEAK_M]
+    )  # fmt: skip
 
 
 @njit(**INNER)
@@ -474,7 +486,7 @@ def workroom(n, like):
     # Q is as large as M at the most; what is not used takes no memory.
     Q, saved_Q = np.empty(n * (n + 2 * LANES), like.dtype), np.empty(n * (n + 2 * LANES), like.dtype)
     room = Room(
-        np.zeros((11, n + LANES), like.dtype), np.zeros((5, n), np.int64), np.zeros((5, n), np.bool_), Q, saved_Q
+        np.zeros((16, n + LANES), like.dtype), np.zeros((5, n), np.int64), np.zeros((5, n), np.bool_), Q, saved_Q
     )
     for i in range(n):
         room.indices[WHOLE, i] = i

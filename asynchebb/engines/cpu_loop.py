@@ -31,6 +31,7 @@ from asynchebb.engines.cpu_columns import (
     COMPILE,
     CURRENT,
     DROP,
+    ETA,
     FETCHED,
     GAIN_M,
     GAIN_W,
@@ -39,16 +40,21 @@ from asynchebb.engines.cpu_columns import (
     KEEP,
     KEEP_M,
     KEEP_W,
+    LEAK_M,
+    LEAK_W,
     LEAST,
     LISTED,
     NEAR,
+    NEW_A,
     OPENED,
     ROWS,
     SAVED,
+    SILENT,
     SUM,
     TOTAL,
     WANTED,
     WHOLE,
+    Rule,
     activate,
     begin_block,
     change_M,
@@ -77,25 +83,26 @@ from asynchebb.engines.cpu_columns import (
     rectified_row,
     rescale_row,
     round_up,
+    rule_terms,
     swap,
     take,
     workroom,
 )
 
-# The network's equations; `cpu.loop` puts compiled ones in their place.
-step = gate = leak_w = leak_m = rate = None
+# The network's equations; `cpu.loop` puts compiled ones in their place. (A rule's are called by their address.)
+step = gate = None
 
 # What stays the same during a hold.
 Held = namedtuple("Held", "dynamics rule schedule floor smallest hold n m x x_x pixels")
 
 FIRST_BLOCK, LONGEST_BLOCK = 8, 32  # steps; after a block that could be kept, the next one is twice as long
-CAUTION = 0.05  # the share by which inhibition is expected to fall from one block to the next at the most
+CAUTION = 0.01  # the share by which inhibition is expected to fall from one block to the next at the most
 SMALL_MATRIX = 3_200_000  # entries that the near part of M̂ may always have: 13 MB in float32
 SMALLEST_SCALE = 1e-9  # a row of W or M whose scale or s has come down to this is brought back to 1
 
 
 @njit(**COMPILE)
-def advance(dynamics, rule, schedule, floor, additive, smallest, state, X, hold, from_rest, settled, traces):
+def advance(dynamics, schedule, rule, floor, additive, smallest, state, X, hold, from_rest, settled, traces):
     """Show X to the network; the state changes in place. How many steps were run on awake neurons, how many undone.
 
     If `settled` has rows, the rates at the end of each stimulus's hold go there.
@@ -187,9 +194,9 @@ def run(held, some, size, near, index, W, P, Q, k, steps, room, traces, t):
     numbers, active, rows = room.numbers, room.indices[ACTIVE], room.indices[ROWS]
     inhibition, total, least = numbers[INHIBITION], numbers[TOTAL], numbers[LEAST]
     keep_w, gain_w, keep_m, gain_m = numbers[KEEP_W], numbers[GAIN_W], numbers[KEEP_M], numbers[GAIN_M]
+    eta, new_a, leaks_w, leaks_m = numbers[ETA], numbers[NEW_A], numbers[LEAK_W], numbers[LEAK_M]
     drop, listed, opened, fetched = numbers[DROP], room.truths[LISTED], room.truths[OPENED], room.truths[FETCHED]
-    number = y.dtype.type  # an equation may give an integer, or a number of twice the length
-    one, zero = number(1), number(0)
+    one, zero = y.dtype.type(1), y.dtype.type(0)
     apart = size < n
     changed = known = False  # is Q another now; is the inhibition of the next step known already?
     begin_block(y, size, total, least)
@@ -223,14 +230,13 @@ def run(held, some, size, near, index, W, P, Q, k, steps, room, traces, t):
             # W[i] += eta_i * (outer(y_i, x) - leak_w * W[i]), likewise M, for the rows i with open gates:
             # w_i ← keep_w w_i + gain_w x and m_i ← keep_m m_i + gain_m y − drop
             odd = 0
+            rule_terms(rule, y, a, size, numbers)
             for i in range(size):
-                eta, a_i = rate(rule, y[i], a[i])
-                eta = number(eta)
-                a[i] = number(a_i) if opened[i] else a[i]
-                keep_w[i] = one - eta * number(leak_w(rule, y[i])) if opened[i] else one
-                keep_m[i] = one - eta * number(leak_m(rule, y[i])) if opened[i] else one
-                gain_w[i] = gain_m[i] = eta * y[i] if opened[i] else zero
-                drop[i] = eta * floor if opened[i] else zero
+                a[i] = new_a[i] if opened[i] else a[i]
+                keep_w[i] = one - eta[i] * leaks_w[i] if opened[i] else one
+                keep_m[i] = one - eta[i] * leaks_m[i] if opened[i] else one
+                gain_w[i] = gain_m[i] = eta[i] * y[i] if opened[i] else zero
+                drop[i] = eta[i] * floor if opened[i] else zero
                 odd += not (simple(keep_w[i], gain_w[i], zero, scale[i]) & simple(keep_m[i], gain_m[i], drop[i], s[i]))
             if odd:
                 if apart:
@@ -249,7 +255,7 @@ def run(held, some, size, near, index, W, P, Q, k, steps, room, traces, t):
                     hebb(Q, size, active, y, count, gain_m, grew, rows)
 
         if traces.updates.size:
-            traces.updates[t + kk] = count_updates(held, y, opened, size)
+            traces.updates[t + kk] = count_updates(held, some, opened, size, room) if opens else 0
         record(traces, t + kk, y, opened, index, size)
     return True, changed, count
 
@@ -292,15 +298,16 @@ def odd_rows(held, some, W, P, room):
 
 
 @njit(**INNER)
-def count_updates(held, y, opened, size):
+def count_updates(held, some, opened, size, room):
     """How many synapses change at these gates: where there is a Hebbian product, a leak or a floor."""
+    y, leaks_w, leaks_m = some.numbers[1], room.numbers[LEAK_W], room.numbers[LEAK_M]
     updates = active = 0
     for i in range(size):
         active += y[i] > 0
     for i in range(size):
         if opened[i]:
-            updates += held.m if leak_w(held.rule, y[i]) != 0 else (held.pixels if y[i] != 0 else 0)
-            updates += held.n if leak_m(held.rule, y[i]) != 0 or held.floor != 0 else (active if y[i] != 0 else 0)
+            updates += held.m if leaks_w[i] != 0 else (held.pixels if y[i] != 0 else 0)
+            updates += held.n if leaks_m[i] != 0 or held.floor != 0 else (active if y[i] != 0 else 0)
     return updates
 
 
@@ -325,10 +332,11 @@ def choose_near(held, every, P, k, steps, room):
         wanted[i] = not ((y[i] <= 0) & (now <= 0) & (rest == u[i]))
         could[i] = not ever <= 0
     known, closed = np.int64(-1), False
+    silent_terms(held, a, n, room)
     for i in range(n):
         if c[i] != known:
             known, (closed, _) = c[i], silent_gate(held, c[i], k, k + steps)
-        wanted[i] |= not closed and not changes_nothing(held, a[i])
+        wanted[i] |= not closed and not changes_nothing(room, a, i)
     size = 0
     for i in range(n):
         near[size] = i
@@ -355,11 +363,15 @@ def silent_gate(held, c_i, k, end):
 
 
 @njit(**INNER)
-def changes_nothing(held, a_i):
+def silent_terms(held, a, size, room):
+    """What the rule gives for these neurons if they are silent: see `changes_nothing`."""
+    rule_terms(held.rule, room.numbers[SILENT], a, size, room.numbers)
+
+
+@njit(**INNER)
+def changes_nothing(room, a, i):
     """Would an update of a silent neuron leave it as it is?"""
-    zero = held.x.dtype.type(0)
-    _, a_new = rate(held.rule, zero, a_i)
-    return a_new == a_i and leak_w(held.rule, zero) == 0 and leak_m(held.rule, zero) == 0
+    return room.numbers[NEW_A, i] == a[i] and room.numbers[LEAK_W, i] == 0 and room.numbers[LEAK_M, i] == 0
 
 
 @njit(**INNER)
@@ -406,12 +418,13 @@ def wake(held, some, awake, size, Q, k, steps, following, room):
             _, y_q = step(held.dynamics, u[q], next_long * max(b[q] - left * s[q] * bound[q], zero))
             wanted[q] = not ((y[q] <= 0) & (y_q <= 0) & (rest == u[q]))
         known, closed = np.int64(-1), False
+        silent_terms(held, a, awake, room)
         for q in range(awake):
             current[q] = k
             if not wanted[q]:
                 if c[q] != known:
                     known, (closed, _) = c[q], silent_gate(held, c[q], k, held.hold - 1)
-                wanted[q] = not closed and not changes_nothing(held, a[q])
+                wanted[q] = not closed and not changes_nothing(room, a, q)
     count = 0
     for q in range(size):
         count += wanted[q]

@@ -1,7 +1,7 @@
-"""The innermost loop of the cpu engine, with its sums held in vector registers.
+"""What the cpu engine writes in the compiler's own language: its innermost loop, and the call of a rule.
 
-Numba's own vectors keep the sums in memory and go through them once for each few columns; written
-out by hand the loop is limited by reading the columns alone, which is twice as fast.
+Numba's own vectors keep sums in memory and go through them once for each few columns. With the sums in
+vector registers the loop is limited by reading the columns alone, which is twice as fast.
 """
 
 from llvmlite import ir
@@ -49,6 +49,23 @@ def sum_columns(context, P, columns, y, count, backwards, first, vectors, sums):
                 builder.store(builder.call(multiply_add, [part, y_j, builder.load(total)]), total)
         for v, total in enumerate(totals):
             builder.store(builder.load(total), place(sums, first, v), align=size)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def call_rule(context, address, constants, y, a, n, eta, new_a, lambda_w, lambda_m):
+    """Call the function at this address, that of `cpu_rule.terms` compiled, with where these arrays begin."""
+    signature = types.void(types.int64, constants, y, a, types.int64, eta, new_a, lambda_w, lambda_m)
+
+    def generate(context, builder, signature, values):
+        def begin(k):
+            return context.make_array(signature.args[k])(context, builder, values[k]).data
+
+        given = [values[k] if k == 4 else begin(k) for k in range(1, 9)]
+        kind = ir.FunctionType(ir.VoidType(), [value.type for value in given])
+        builder.call(builder.inttoptr(values[0], kind.as_pointer()), given)
         return context.get_dummy_value()
 
     return signature, generate
