@@ -95,7 +95,7 @@ def _parts(Y: np.ndarray, steps: int = 50) -> list[np.ndarray]:
 def _reconstruction_cosines(W: np.ndarray, x: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """cos(x, Wᵀy) at each step; 0 where one of them is zero."""
     on = Y.any(axis=0)  # silent neurons add nothing to Wᵀy
-    reconstructed = np.asarray(Y[:, on] @ W[on] if 2 * np.count_nonzero(on) < len(on) else Y @ W, np.float64)
+    reconstructed = np.asarray(Y[:, on] @ W[on] if 2 * np.count_nonzero(on) < len(W) else Y @ W, np.float64)
     norms = np.sqrt(np.einsum("ij,ij->i", reconstructed, reconstructed)) * np.linalg.norm(x)
     return np.divide(reconstructed @ x, norms, out=np.zeros(len(Y)), where=norms > 0)
 

@@ -64,10 +64,10 @@ def threads(network: Network) -> int:
 
 def warm_up(network: Network, dtype: str = "float32") -> bool:
     """Compile what this network needs; False if it has been compiled before."""
-    names = loop_of(network, dtype), rule_name(type(network.rule), np.dtype(dtype))
-    new = not all(map(compiled, names))
+    rule: type = type(network.rule)
+    new = not (compiled(loop_of(network, dtype)) and compiled(rule_name(rule, np.dtype(dtype))))
     loop(_types(network), np.dtype(dtype), network.n >= WIDE)
-    rule_address(type(network.rule), np.dtype(dtype))
+    rule_address(rule, np.dtype(dtype))
     return new
 
 
@@ -86,8 +86,9 @@ def _constants(network: Network, module: ModuleType, number: type) -> list:
     constants = [
         getattr(module, kind)(*map(number, equations.constants(getattr(network, kind)).values())) for kind in IN_LOOP
     ]
-    address = rule_address(type(network.rule), np.dtype(number))
-    rule = module.Rule(address, np.array([*equations.constants(network.rule).values(), 0], number))
+    rule_type: type = type(network.rule)
+    address = rule_address(rule_type, np.dtype(number))
+    rule = _columns(False).Rule(address, np.array([*equations.constants(network.rule).values(), 0], number))
     floor, additive = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "additive", False)
     return [*constants, rule, number(floor), bool(additive)]
 
@@ -183,7 +184,7 @@ def _no_step(module: ModuleType, types: tuple[type, ...], number: type) -> None:
     W, M, X, settled, u, y, a = (np.zeros(shape, dtype) for shape in ((1, 1), (1, 1), (0, 1), (0, 1), 1, 1, 1))
     state = (W, M, u, y, np.zeros(1, np.int64), a)
     traces = empty_traces((), 1, 1, dtype)
-    rule = module.Rule(0, np.ones(1, dtype))
+    rule = _columns(False).Rule(0, np.ones(1, dtype))
     module.advance(*constants, rule, number(0), False, number(VANISHING), state, X, 1, False, settled, traces)
 
 

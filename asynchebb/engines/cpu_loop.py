@@ -54,7 +54,6 @@ from asynchebb.engines.cpu_columns import (
     TOTAL,
     WANTED,
     WHOLE,
-    Rule,
     activate,
     begin_block,
     change_M,
