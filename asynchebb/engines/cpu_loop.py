@@ -95,6 +95,7 @@ step = gate = None
 Held = namedtuple("Held", "dynamics rule schedule floor smallest hold n m x x_x pixels")
 
 FIRST_BLOCK, LONGEST_BLOCK = 8, 32  # steps; after a block that could be kept, the next one is twice as long
+RELIST = 4  # steps after which neurons that fell silent are left out, where all are run: at an onset many do
 CAUTION = 0.01  # the share by which inhibition is expected to fall from one block to the next at the most
 SMALL_MATRIX = 3_200_000  # entries that the near part of M̂ may always have: 13 MB in float32
 SMALLEST_SCALE = 1e-9  # a row of W or M whose scale or s has come down to this is brought back to 1
@@ -201,7 +202,7 @@ def run(held, some, size, near, index, W, P, Q, k, steps, room, traces, t):
     begin_block(y, size, total, least)
     count = np.int64(0)
     for kk in range(k, k + steps):
-        if (kk - k) % LONGEST_BLOCK == 0:
+        if (kk - k) % (LONGEST_BLOCK if apart else RELIST) == 0:
             count = activate(y, size, active, listed)
             if apart:
                 fetch(P, index, near, active, np.int64(0), count, fetched, Q)

@@ -9,7 +9,7 @@ import numpy as np
 from asynchebb import figures, metrics
 from asynchebb.experiments import fig1
 from asynchebb.experiments.claims import Claim, Numbers, Part
-from asynchebb.experiments.readings import NOTEBOOK, PRESET, over_training, readings, sets
+from asynchebb.experiments.readings import NOTEBOOK, PRESET, over_training, readings, seeds, sets
 from asynchebb.experiments.results import Key, Results, most_active
 from asynchebb.experiments.scale import Scale
 from asynchebb.simulate import Run
@@ -25,7 +25,7 @@ def runs(scale: Scale) -> dict[Key, Run]:
     return {
         (name, seed): over_training(scale, reading, "discrete", seed)
         for name, reading in readings(scale).items()
-        for seed in range(scale.seeds)
+        for seed in seeds(scale, name)
     }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from asynchebb import figures, metrics
 from asynchebb.experiments.claims import Claim, Numbers, Part
-from asynchebb.experiments.readings import NOTEBOOK, PAPER, PRESET, SETTLED, over_training, readings, sets
+from asynchebb.experiments.readings import NOTEBOOK, PAPER, PRESET, SETTLED, over_training, readings, seeds, sets
 from asynchebb.experiments.results import Key, Results, fields
 from asynchebb.experiments.scale import Scale
 from asynchebb.network import MODELS
@@ -27,7 +27,7 @@ def runs(scale: Scale) -> dict[Key, Run]:
         (name, model, seed): over_training(scale, reading, model, seed)
         for name, reading in readings(scale).items()
         for model in MODELS
-        for seed in range(scale.seeds)
+        for seed in seeds(scale, name)
     }
 
 
@@ -238,10 +238,10 @@ def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
 def _draw(scale: Scale, results: Results, numbers: Any, reading: str) -> Figure:
     figure, axes = figures.lettered(["CDEF", "GHI"], (7.2, 4.6), [1, 1.35])
     figures.stimuli(axes["C"], sets(scale), ["set 1", "set 2\n(our choice)", "set 3\n(our choice)"])
-    seeds = range(scale.seeds)
+    of_reading = seeds(scale, reading)
     for offset, model in enumerate(MODELS):
         colour = figures.COLOURS[model]
-        of = [results[reading, model, seed] for seed in seeds]
+        of = [results[reading, model, seed] for seed in of_reading]
         step = np.asarray(of[0]["step"])
         error = np.mean([kept["error"][:, PAPER] for kept in of], axis=0)
         spread = np.mean([kept["error_sd"][:, PAPER] for kept in of], axis=0)

@@ -18,6 +18,7 @@ from asynchebb.experiments.readings import (
     over_training,
     readings,
     same_for,
+    seeds,
     sets,
 )
 from asynchebb.experiments.results import Key, Results, activity, factors_found, products, similarity, window
@@ -72,8 +73,8 @@ def _varied(scale: Scale) -> Iterator[tuple[str, Any, str, int]]:
     for name, values in VARIED.items():
         for value in values:
             for model in MODELS if name == "hold" else ("asynchronous",):
-                seeds = 1 if model == "continuous" else scale.varied_seeds
-                yield from ((name, value, model, seed) for seed in range(seeds))
+                count = 1 if model == "continuous" else scale.side_seeds
+                yield from ((name, value, model, seed) for seed in range(count))
 
 
 def likeness(kept: Any, discrete: Any, snapshot: int = -1, of_discrete: int = -1) -> dict[str, float]:
@@ -94,8 +95,8 @@ def measure(scale: Scale, results: Results) -> Numbers:
         numbers[reading].setdefault(name, []).append(value)
 
     bars = sets(scale)[0]
-    for seed in range(scale.seeds):
-        for reading in readings(scale):
+    for reading in readings(scale):
+        for seed in seeds(scale, reading):
             discrete = results[reading, "discrete", seed]
             for model in ("asynchronous", "continuous"):
                 kept = results[reading, model, seed]
@@ -104,8 +105,9 @@ def measure(scale: Scale, results: Results) -> Numbers:
                 over_time = [float(similarity(kept, discrete, "W", k).mean()) for k in range(len(kept["step"]))]
                 add(reading, f"{model}_early", over_time[1])
                 add(reading, f"{model}_over_time", over_time)
-        for reading in DRAWN.values():
-            for name, values in VARIED.items() if seed < scale.varied_seeds else ():
+    for reading in DRAWN.values():
+        for seed in range(scale.seeds):
+            for name, values in VARIED.items() if seed < scale.side_seeds else ():
                 for value in values:
                     at = (reading, f"{name}={value:g}")
                     hold_is_varied = name == "hold"

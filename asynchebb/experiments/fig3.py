@@ -15,6 +15,7 @@ from asynchebb.experiments.readings import (
     in_succession,
     readings,
     same_for,
+    seeds,
     set_names,
     sets,
 )
@@ -41,7 +42,7 @@ def runs(scale: Scale) -> dict[Key, Run]:
         (name, model, seed): run_of(reading, model, scale, seed)
         for name, reading in readings(scale).items()
         for model in COMPARED
-        for seed in range(scale.seeds)
+        for seed in seeds(scale, name)
     }
 
 

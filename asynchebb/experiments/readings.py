@@ -45,6 +45,11 @@ def readings(scale: Scale) -> dict[str, Reading]:
     return READINGS if scale.every_reading else {name: READINGS[name] for name in WHOLE}
 
 
+def seeds(scale: Scale, name: str) -> range:
+    """Those with which this reading is run."""
+    return range(scale.seeds if name in WHOLE else scale.side_seeds)
+
+
 def same_for(model: str, one: Reading, other: Reading) -> bool:
     """Do two readings say the same of this model? Then they share its runs."""
     return (one.network(model, 1, 1), one.from_rest, one.hold) == (

@@ -44,7 +44,7 @@ def runs(scale: Scale) -> dict[Key, Run]:
         for name, values in VARIED.items()
         for value in values
         for model in MODELS
-        for seed in range(scale.seeds)
+        for seed in range(scale.side_seeds)
     }
 
 

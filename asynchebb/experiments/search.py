@@ -16,7 +16,7 @@ import numpy as np
 from asynchebb import figures
 from asynchebb.experiments import fig1, fig2, fig3
 from asynchebb.experiments.claims import Claim, Means, Numbers, Part
-from asynchebb.experiments.readings import readings, sets
+from asynchebb.experiments.readings import readings, seeds, sets
 from asynchebb.experiments.results import Key, Results, fields
 from asynchebb.experiments.scale import Scale
 from asynchebb.network import Reading
@@ -83,7 +83,7 @@ def measure(scale: Scale, results: Results) -> Numbers:
         of_seeds = [
             on_bars(results["bars", name, "asynchronous", seed], results["bars", name, "discrete", seed], bars)
             | fig3.measure_one(results["sets", name, "asynchronous", seed], sets(scale))
-            for seed in range(scale.seeds)
+            for seed in seeds(scale, name)
         ]
         parts = held({measured: float(np.mean([one[measured] for one in of_seeds])) for measured in of_seeds[0]})
         for said, claims in (("all", [*counts]), ("1a_2a", ["1a", "2a"]), ("1a_3a", ["1a", "3a"])):
