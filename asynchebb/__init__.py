@@ -8,6 +8,7 @@ from asynchebb import metrics
 from asynchebb.checks import InputError
 from asynchebb.dynamics import Potential, Projected
 from asynchebb.engines import advance
+from asynchebb.measures import MEASURES, USUAL, Measure, measure
 from asynchebb.network import READINGS, Network, Reading, State, asynchronous, continuous, discrete
 from asynchebb.recording import network_of, open_run, record, state_at
 from asynchebb.rules import Falconbridge, Foldiak, Hebbian, Oja, Pehlevan
@@ -15,6 +16,7 @@ from asynchebb.schedules import Asynchronous, Continuous, Discrete, Frozen
 from asynchebb.simulate import Diverged, Phase, Probe, Run, Snapshot, simulate
 from asynchebb.stimuli import Bars, Crossbars, Diagonals, Digits, FromArray, Patches, Squares
 from asynchebb.sweeps import Stopped, open_sweep, sweep
+from asynchebb.testing import respond
 from asynchebb.weights import Exponential, Gaussian
 
 if TYPE_CHECKING:

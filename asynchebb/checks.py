@@ -59,22 +59,27 @@ def one_of(name: str, value: object, accepted: Collection[str]) -> None:
         raise InputError(f"{name} is {value!r}; it must be one of {', '.join(accepted)}")
 
 
-def added_later(default: Any) -> Any:
+def added_later(default: Any, repr: bool = True) -> Any:
     """A dataclass field that older versions did not have: at its default it does not enter a run's identity, so that
     runs kept before there was such a field are still found."""
-    return field(default=default, metadata={ADDED_LATER: True})
+    return field(default=default, repr=repr, metadata={ADDED_LATER: True})
 
 
-def checked(**checks: Callable[[str, object], None]) -> Callable[[type[T]], type[T]]:
-    """For a dataclass: each field named here must pass its check when a value is made."""
+def checked(**checks: Callable[[str, Any], Any]) -> Callable[[type[T]], type[T]]:
+    """For a dataclass: each field named here must pass its check when a value is made.
+
+    A check may return what the field is to be instead, such as a tuple for a list.
+    """
 
     def decorate(cls: type[T]) -> type[T]:
         def __post_init__(self: T) -> None:
             for name, check in checks.items():
                 value = getattr(self, name)
-                check(f"{cls.__name__}.{name}", value)
+                instead = check(f"{cls.__name__}.{name}", value)
                 if isinstance(value, np.generic):  # as Python's own number it prints, and rounds, like the others
-                    object.__setattr__(self, name, value.item())
+                    instead = value.item()
+                if instead is not None:
+                    object.__setattr__(self, name, instead)
 
         cls.__post_init__ = __post_init__  # type: ignore[attr-defined]
         return cls

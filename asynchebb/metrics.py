@@ -1,27 +1,20 @@
-"""Measures of a network: the paper's (App. E) and those beyond it. All are computed in float64."""
+"""What can be computed of weights and rates: the paper's measures (App. E) and others, in float64.
+
+Arrays in, numbers out: nothing here runs a network (`testing.py` does), and what is recorded of a run is declared in
+`measures.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from asynchebb import engines
-from asynchebb.checks import InputError, at_least, stimuli
-from asynchebb.network import Network, State
+from asynchebb.checks import InputError
 
 # A field this close to a template counts as that template.
 MATCH = 0.85
-
-
-class Error(NamedTuple):
-    """A reconstruction error: over all steps of the presentations, at the last step of each, and how much the means
-    over the presentations differ (a standard deviation)."""
-
-    mean: float
-    last: float
-    sd: float
 
 
 class Fields(NamedTuple):
@@ -40,78 +33,22 @@ class Similarity(NamedTuple):
     active: float
 
 
-class Response(NamedTuple):
-    """What one test of a frozen network gives: the measures that need its activity."""
-
-    error: Error
-    mean_activity: np.ndarray  # (n,) over all steps
-    active: float  # neurons with y_i > 0, mean over all steps
-
-
-def reconstruction_error(
-    network: Network, state: State, X: np.ndarray, hold: int = 150, engine: str = "cpu", from_rest: bool = False
-) -> Error:
-    """1 − cos(x, Wᵀy), averaged over stimuli and steps, on the frozen network (App. E1).
-
-    Starts from the state's activity, which carries over between stimuli, or each stimulus from rest.
-    Where y = 0 (or x = 0) there is no reconstruction, and the error is 1.
-    """
-    return respond(network, state, X, hold, engine, from_rest).error
-
-
-def mean_activity(
-    network: Network, state: State, X: np.ndarray, hold: int = 150, engine: str = "cpu", from_rest: bool = False
-) -> np.ndarray:
-    """ỹ_i = Σ_t y_i(t) / steps, on the frozen network (App. E2)."""
-    return respond(network, state, X, hold, engine, from_rest).mean_activity
-
-
-def respond(
-    network: Network, state: State, X: np.ndarray, hold: int = 150, engine: str = "cpu", from_rest: bool = False
-) -> Response:
-    """Error, mean activity and active neurons from one test of the frozen network."""
-    X = stimuli("X", X, network.m)
-    at_least(1)("hold", hold)
-    if not len(X):
-        raise InputError("X holds no stimulus; a test needs at least one")
-    W = np.asarray(state.W)  # reconstructed in the network's own precision: half the time for float32
-    last = active = 0.0
-    errors = []
-    activity = np.zeros(network.n)
-    for x, Y in _rates(network, state, X, hold, engine, from_rest):
-        error = 1 - np.concatenate([_reconstruction_cosines(W, x, part) for part in _parts(Y)])
-        errors.append(error.mean())
-        last += error[-1] / len(X)
-        activity += Y.mean(axis=0, dtype=np.float64) / len(X)
-        active += np.count_nonzero(Y > 0) / (len(X) * hold)
-    return Response(Error(float(np.mean(errors)), float(last), float(np.std(errors))), activity, float(active))
-
-
-def _parts(Y: np.ndarray, steps: int = 50) -> list[np.ndarray]:
-    """The rates of a few steps at a time: at first many neurons may be active, and soon few."""
-    return [Y[start : start + steps] for start in range(0, len(Y), steps)]
-
-
-def _reconstruction_cosines(W: np.ndarray, x: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """cos(x, Wᵀy) at each step; 0 where one of them is zero."""
+def reconstruction_cosines(W: np.ndarray, x: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """cos(x, Wᵀy) for each row y of Y (App. E1); 0 where x or Wᵀy is zero."""
     on = Y.any(axis=0)  # silent neurons add nothing to Wᵀy
     reconstructed = np.asarray(Y[:, on] @ W[on] if 2 * np.count_nonzero(on) < len(W) else Y @ W, np.float64)
     norms = np.sqrt(np.einsum("ij,ij->i", reconstructed, reconstructed)) * np.linalg.norm(x)
     return np.divide(reconstructed @ x, norms, out=np.zeros(len(Y)), where=norms > 0)
 
 
-def _rates(
-    network: Network, state: State, X: np.ndarray, hold: int, engine: str, from_rest: bool
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Each stimulus and the rates at each step of it, learning nothing."""
-    frozen = network.frozen()
-    W, M, *rest = engines.prepare(network, state)
-    state = State(W, M, *(array.copy() for array in rest))  # a frozen network does not touch W and M
-    several = max(1, 2**20 // (hold * network.n))  # in one call, which takes a while to begin
-    for start in range(0, len(X), several):
-        shown = X[start : start + several]
-        state, traces = engines.advance_in_place(frozen, state, shown, hold, engine, ("y",), from_rest)
-        yield from zip(shown, traces["y"].reshape(len(shown), hold, -1), strict=True)
+def reconstruction_errors(X: np.ndarray, reconstructed: np.ndarray) -> np.ndarray:
+    """1 − cos(x, x̂) for each row; 1 where one of them is zero."""
+    return 1 - weight_similarity(X, reconstructed)
+
+
+def residual(X: np.ndarray, reconstructed: np.ndarray) -> float:
+    """Σ|x − x̂|² / Σ|x|²: the share of the squared norm that is left."""
+    return float(np.sum((X - reconstructed) ** 2) / max(np.sum(X**2), 1e-300))
 
 
 def gini(activity: np.ndarray) -> float:
@@ -150,7 +87,7 @@ def mean_similarity(A: np.ndarray, B: np.ndarray, activity: np.ndarray) -> Simil
     return Similarity(float(similarity.mean()), float(similarity[active].mean()) if active.any() else float("nan"))
 
 
-def count_fields(W: np.ndarray, stimulus: object) -> Fields:
+def count_fields(W: np.ndarray, stimulus: Any) -> Fields:
     """Receptive fields by template: which show a single factor (a bar), which a pair (a cross)?
 
     single: cos(w_i, f) > 0.85 for the nearest factor f, and above the cosine with the nearest pair
@@ -168,13 +105,13 @@ def without_background(W: np.ndarray) -> np.ndarray:
     return np.maximum(W - np.median(W, axis=1, keepdims=True), 0)
 
 
-def tuned_to(W: np.ndarray, stimulus: object) -> np.ndarray:
+def tuned_to(W: np.ndarray, stimulus: Any) -> np.ndarray:
     """The factor that each neuron's field shows, by its number; −1 where it shows none, −2 where it shows a pair."""
     single, mixed = _factor_and_pair(W, stimulus)
     return np.where(mixed, -2, single)
 
 
-def _factor_and_pair(W: np.ndarray, stimulus: object) -> tuple[np.ndarray, np.ndarray]:
+def _factor_and_pair(W: np.ndarray, stimulus: Any) -> tuple[np.ndarray, np.ndarray]:
     """Each field's factor, or −1; and whether it shows a pair instead."""
     factors = _factors(stimulus, W)
     a, b = np.triu_indices(len(factors), 1)
@@ -185,7 +122,7 @@ def _factor_and_pair(W: np.ndarray, stimulus: object) -> tuple[np.ndarray, np.nd
     return np.where(single, to_factor.argmax(axis=1), -1), (pair > MATCH) & (pair > factor)
 
 
-def factor_recovery(W: np.ndarray, stimulus: object) -> np.ndarray:
+def factor_recovery(W: np.ndarray, stimulus: Any) -> np.ndarray:
     """cos(f, w_π(f)) for each factor f, where π gives each factor a neuron of its own.
 
     π is the assignment of the largest total (Hungarian method); a factor left without a neuron,
@@ -236,20 +173,6 @@ def treves_rolls(activity: np.ndarray) -> float:
     return float(1 - y.mean() ** 2 / power) if power > 0 else 0.0
 
 
-def error_matrix(
-    network: Network,
-    states: Sequence[State],
-    sets: Sequence[np.ndarray],
-    hold: int = 150,
-    engine: str = "cpu",
-    from_rest: bool = False,
-) -> np.ndarray:
-    """E[p, s]: the error at the last step on set s, of the state after phase p."""
-    return np.array(
-        [[reconstruction_error(network, state, X, hold, engine, from_rest).last for X in sets] for state in states]
-    )
-
-
 def forgetting(E: np.ndarray) -> float:
     """mean over s < P of E[P, s] − min_{p<P} E[p, s]: how far the old sets' errors rose again by the last phase P."""
     E = _phases_by_sets(E)
@@ -278,15 +201,19 @@ def _non_negative(name: str, values: np.ndarray) -> np.ndarray:
     return values
 
 
-def _factors(stimulus: object, W: np.ndarray) -> np.ndarray:
-    if not hasattr(stimulus, "factors"):
+def _factors(stimulus: Any, W: np.ndarray) -> np.ndarray:
+    """The factors of a set of stimuli, which may be given themselves."""
+    if isinstance(stimulus, np.ndarray):
+        factors, of = stimulus, "the factors"
+    elif hasattr(stimulus, "factors"):
+        factors, of = stimulus.factors(), repr(stimulus)
+    else:
         from asynchebb import stimuli as sets
 
         known = [name for name, cls in vars(sets).items() if hasattr(cls, "factors")]
         raise InputError(f"stimulus is {stimulus!r}; it must be a set of known factors: {', '.join(known)}")
-    factors = stimulus.factors()
     if np.ndim(W) != 2 or np.shape(W)[1] != factors.shape[1]:
-        raise InputError(f"W has shape {np.shape(W)}; {stimulus!r} needs (n, {factors.shape[1]})")
+        raise InputError(f"W has shape {np.shape(W)}; {of} needs (n, {factors.shape[1]})")
     return factors
 
 
@@ -298,3 +225,10 @@ def _directions(rows: np.ndarray) -> np.ndarray:
 def _cosines(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """cos(a, b) of each row of A with each of B; 0 where one of them is zero."""
     return _directions(np.asarray(A, np.float64)) @ _directions(np.asarray(B, np.float64)).T
+
+
+def __getattr__(name: str) -> Any:
+    """Functions that run a network have moved to `testing.py`, and are still found here."""
+    if name in ("respond", "reconstruction_error", "mean_activity", "error_matrix"):
+        return getattr(import_module("asynchebb.testing"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

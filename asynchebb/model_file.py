@@ -19,7 +19,6 @@ from asynchebb.network import State
 
 FORMAT = "asynchebb model"
 MODELS = {cls.__name__: cls for cls in estimators.MODELS.values()}
-OWN = "own "  # before a value whose class is not the package's
 VALUES = ("rule", "dynamics", "weights")  # parameters that are values with equations
 FITTED = ("n_iter_", "n_samples_seen_", "scale_", "image_shape_", "n_features_in_", "_seed", "_has_scale")
 
@@ -65,7 +64,7 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
         "format": FORMAT,
         "model": type(network).__name__,
         "parameters": json.dumps(told, default=_number),
-        **{name: _told(parameters[name]) for name in VALUES},
+        **{name: values.to_text(parameters[name]) for name in VALUES},
         "fitted": json.dumps({name: getattr(network, name) for name in FITTED}, default=_number),
         "feature_names": json.dumps(_feature_names(network)),
         "on_off": json.dumps(_on_off(model) if model is not network else None),
@@ -102,29 +101,13 @@ def read(path: Path, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     except (OSError, KeyError) as error:
         why = "there is no such file" if not path.exists() else f"it cannot be read: {error}"
         raise InputError(f"path is {str(path)!r}; {why}") from None
-    network = cls(**told["parameters"], **{name: _value(name, kept_values[name], given) for name in VALUES})
+    network = cls(**told["parameters"], **{name: values.from_text(name, kept_values[name], given) for name in VALUES})
     network.state_ = State(**{**arrays, "M": np.asfortranarray(arrays["M"])})
     network.make_network(1, 1)  # what was given may not be usable
     for name, value in told["fitted"].items():
         setattr(network, name, tuple(value) if isinstance(value, list) else value)
     _name_features(network, told["feature_names"])
     return _with_on_off(network, told["on_off"]), told["notes"]
-
-
-def _told(value: Any) -> str:
-    """A value as text; one whose class is not ours is marked, even if it has the name of one that is."""
-    return repr(value) if value is None or type(value).__module__.startswith("asynchebb.") else f"{OWN}{value!r}"
-
-
-def _value(kind: str, text: str, given: dict[str, Any]) -> Any:
-    if kind in given:
-        return given[kind]
-    if text == "None":
-        return None
-    if text.startswith(OWN):
-        written = text.removeprefix(OWN)
-        raise InputError(f"the model's {kind} is {written}, which is not the package's own; give it: {kind}={written}")
-    return values.parse(kind, text)
 
 
 def _name_features(transformer: Any, names: list[str]) -> None:

@@ -11,7 +11,7 @@ from asynchebb import checks, equations
 from asynchebb.checks import InputError, at_least, one_of
 from asynchebb.dynamics import Potential, Projected
 from asynchebb.rules import Hebbian, Oja
-from asynchebb.schedules import Asynchronous, Continuous, Discrete, Frozen
+from asynchebb.schedules import Asynchronous, Continuous, Discrete
 from asynchebb.weights import Exponential, Gaussian
 
 # A neuron that has never updated is past any refractory period.
@@ -83,6 +83,7 @@ READINGS = {
     ),
 }
 _USUAL = READINGS["paper"]
+_NEVER = Asynchronous(r_r=3e38)  # a period that no count of steps outlasts
 _USUAL_SCHEDULE = Asynchronous(_USUAL.r_b, _USUAL.r_r)
 
 
@@ -119,8 +120,11 @@ class Network:
         return State(W, M, np.asarray(u, dtype), np.array(y, dtype), c, a)
 
     def frozen(self) -> Network:
-        """The same network, learning nothing; its rule is any one, since it is never applied."""
-        return replace(self, schedule=Frozen(), rule=Hebbian())
+        """The same network, learning nothing: it is refractory for ever, and its rule, which is any, is not applied.
+
+        Not by the schedule Frozen, so that tests of an asynchronous network need no loop of their own to be compiled.
+        """
+        return replace(self, schedule=_NEVER, rule=Hebbian())
 
     def _draw(self, rng: np.random.Generator, weights: np.ndarray) -> np.ndarray:
         # A block of rows at a time: the draws are float64, and all of M at once would be twice its size.

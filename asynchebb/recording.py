@@ -22,9 +22,10 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from asynchebb import engines, metrics, values
-from asynchebb.checks import InputError
+from asynchebb import engines, values
+from asynchebb.checks import InputError, one_of
 from asynchebb.files import atomic, make_writable
+from asynchebb.measures import LABELS, MEASURES, Measure
 from asynchebb.network import Network, State
 from asynchebb.simulate import Diverged, Run, Snapshot, live
 
@@ -57,45 +58,15 @@ STATE = {
     "c": (("snapshot", "neuron"), "int64", "Euler steps since the last update"),
     "a": (("snapshot", "neuron"), "float", "activity accumulated by the rule"),
 }
-MEASURES = {
-    "error": (("snapshot", "probe"), "float64", "reconstruction error, mean over the test"),
-    "error_last": (("snapshot", "probe"), "float64", "reconstruction error at the last step of each test stimulus"),
-    "error_sd": (("snapshot", "probe"), "float64", "standard deviation of the error over the test's stimuli"),
-    "gini": (("snapshot", "probe"), "float64", "Gini coefficient of the mean activity"),
-    "active_neurons": (
-        ("snapshot", "probe"),
-        "float64",
-        "neurons with a rate above 0, mean over the test",
-    ),
-    "mean_activity": (("snapshot", "probe", "neuron"), "float64", "rate, mean over the test"),
-}
-PER_PROBE = ("error", "error_last", "gini", "active_neurons")  # those of them that are one number a probe
-
-# What `summary` gives of a run's end.
-SUMMARY = {
-    "steps": "Euler steps",
-    "error": "reconstruction error, mean",
-    "error_last": "reconstruction error, last step",
-    "gini": "Gini",
-    "hoyer": "Hoyer sparseness",
-    "treves_rolls": "Treves–Rolls sparseness",
-    "active_neurons": "active neurons a step",
-    "silent_neurons": "silent neurons",
-    "duplicate_fields": "duplicate fields",
-    "updates": "synapses changed a step",
-    "single_fields": "fields of a single factor",
-    "mixed_fields": "fields of a pair of factors",
-    "unstructured_fields": "unstructured fields",
-    "factors_found": "factors found",
-    "factors": "factors there are",
-    "factor_recovery": "factor recovery, mean cosine",
-}
+DIMENSIONS = ("snapshot", "neuron", "presynaptic", "input", "probe", "sample")
 TRACES = {
     "trace_updates": (("sample",), "float64", "synapses changed in an Euler step, mean over each stimulus"),
     "trace_active": (("sample",), "float64", "neurons with a rate above 0, mean over each stimulus"),
     "trace_y": (("snapshot", "neuron"), "float", "rate, mean since the snapshot before"),
     "trace_burst": (("snapshot", "neuron"), "float64", "share of steps with an open gate, since the snapshot before"),
 }
+NOT_MEASURES = {*COORDINATES, *STATE, *TRACES, *DIMENSIONS}  # all else in a file is a measure, or a user's own
+PARTS = ("dynamics", "rule", "schedule", "weights")  # of a network
 
 
 def record(
@@ -202,49 +173,59 @@ def state_at(dataset: Any, snapshot: int = -1) -> State:
     return state._replace(M=np.asfortranarray(state.M))
 
 
-def network_of(dataset: xarray.Dataset) -> Network:
-    """The network that a kept run ran."""
-    return values.parse_network(dataset.attrs["network"])
+def network_of(dataset: xarray.Dataset, **given: Any) -> Network:
+    """The network of a saved run. Parts whose classes are your own must be given: network_of(dataset, rule=Mine())."""
+    for name in given:
+        one_of("what is given", name, PARTS)
+    parts = {kind: values.from_text(kind, str(dataset.attrs[kind]), given) for kind in PARTS}
+    return Network(int(dataset.attrs["n"]), int(dataset.attrs["m"]), **parts)
 
 
-def summary(source: Any, probe: int = -1) -> dict[str, Any]:
-    """The measures of a kept run at its end, by the names in SUMMARY: its fields, and what the probe (the last) shows.
+def summary(source: Any, probe: int = -1, run: Run | None = None) -> dict[str, Any]:
+    """The measures of a saved run at its end: of its weights, and of what the probe (by default the last) shows.
 
-    `source` is the run's dataset, or its arrays by name: its file opened by h5py is much quicker.
+    `source` is the run's dataset, or its arrays by name: its file opened by h5py is much quicker. Measures that need
+    the stimulus take it from the `run`, or from the file if it is one of the package's.
     """
-    measures: dict[str, Any] = {"steps": int(_end(source, "step"))}
-    measures |= {name: float(_end(source, name)[probe]) for name in PER_PROBE}
-    W, activity = _end(source, "W"), _end(source, "mean_activity")[probe]
-    measures |= {
-        "hoyer": metrics.hoyer(activity),
-        "treves_rolls": metrics.treves_rolls(activity),
-        "silent_neurons": metrics.dead_units(activity),
-        "duplicate_fields": metrics.duplicate_units(W),
-    }
+    recorded = {name: _end(source, name)[probe] for name in source if name not in NOT_MEASURES}
+    known: dict[str, Any] = {"W": _end(source, "W"), "M": _end(source, "M")}
+    if "mean_activity" in recorded:
+        known["mean_rates"] = recorded["mean_activity"]
+    if (factors := _factors(source, probe, run)) is not None:
+        known["factors"] = factors
+    found: dict[str, Any] = {"steps": int(_end(source, "step"))}
     if "trace_updates" in source:
-        measures["updates"] = float(np.mean(np.asarray(source["trace_updates"])))
-    if (stimulus := _of_factors(np.asarray(source["stimulus"]).astype(str)[probe])) is not None:
-        fields = metrics.count_fields(W, stimulus)
-        measures |= {
-            "single_fields": fields.single,
-            "mixed_fields": fields.mixed,
-            "unstructured_fields": fields.unstructured,
-            "factors_found": fields.distinct,
-            "factors": len(stimulus.factors()),
-            "factor_recovery": float(metrics.factor_recovery(W, stimulus).mean()),
-        }
-    return measures
+        found["updates"] = float(np.mean(np.asarray(source["trace_updates"])))
+    for name, measure in MEASURES.items():
+        if name not in recorded and not measure.per_neuron and (value := measure.of(known)) is not None:
+            found[name] = value
+    found |= {name: float(value) for name, value in recorded.items() if value.ndim == 0}
+    if factors is not None:
+        found["factors"] = len(factors)
+    return {name: found.pop(name) for name in LABELS if name in found} | found  # a user's own come last
 
 
 def _end(source: Any, name: str) -> np.ndarray:
     return np.asarray(source[name][-1])
 
 
+def _factors(source: Any, probe: int, run: Run | None) -> np.ndarray | None:
+    if run is not None:
+        stimulus = run.probes[probe].stimulus
+        return stimulus.factors() if hasattr(stimulus, "factors") else None
+    return _factors_of(str(np.asarray(source["stimulus"]).astype(str)[probe]))
+
+
 @cache
-def _of_factors(text: str) -> Any:
-    """The stimulus that the text writes down, if it is one of ours whose factors are known."""
+def _factors_of(text: str) -> np.ndarray | None:
+    """The factors of the stimulus that the text writes down, if it is one of the package's and they are known."""
     cls = values.variants("stimulus").get(text.partition("(")[0])
-    return values.parse("stimulus", text) if hasattr(cls, "factors") else None
+    return values.parse("stimulus", text).factors() if hasattr(cls, "factors") else None
+
+
+def variable(measure: Measure) -> tuple[tuple[str, ...], str, str]:
+    """A measure as a variable of the file."""
+    return ("snapshot", "probe", "neuron")[: 3 if measure.per_neuron else 2], "float64", measure.label
 
 
 def file_of(run: Run, path: str | Path) -> Path:
@@ -318,7 +299,8 @@ def _assemble(
     n, m = run.network.n, run.network.m
     sizes = dict(snapshot=len(parts), neuron=n, presynaptic=n, input=m, probe=len(run.probes), sample=shown[-1])
     traces = [f"trace_{name}" for name in run.trace] if shown[-1] else []  # they begin with the second snapshot
-    kept = COORDINATES | STATE | MEASURES | {name: TRACES[name] for name in traces}
+    measures = {measure.name: variable(measure) for probe in run.probes for measure in probe.measures}
+    kept = COORDINATES | STATE | measures | {name: TRACES[name] for name in traces}
     variables = tuple(
         netcdf.Variable(name, axes, run.dtype if dtype == "float" else dtype, meaning)
         for name, (axes, dtype, meaning) in kept.items()
@@ -334,7 +316,7 @@ def _assemble(
         whole = {
             "step": np.array([step for *_, step in stops]),
             "phase": np.array([phase for phase, *_ in stops]),
-            "stimulus": np.array([repr(probe.stimulus) for probe in run.probes], netcdf.TEXT),
+            "stimulus": np.array([values.to_text(probe.stimulus) for probe in run.probes], netcdf.TEXT),
             "hold": np.array([probe.hold for probe in run.probes]),
         }
         in_memory = [part for part in parts if isinstance(part, dict)]
@@ -394,7 +376,7 @@ def _attributes(run: Run, engine: str, diverged: int | None) -> dict[str, Any]:
         "network": repr(network),
         "n": np.int64(network.n),
         "m": np.int64(network.m),
-        **{part: repr(getattr(network, part)) for part in ("dynamics", "rule", "schedule", "weights")},
+        **{part: values.to_text(getattr(network, part)) for part in PARTS},
         "phases": repr(run.phases),
         "probes": repr(run.probes),
         "coordinates": "step phase stimulus hold",

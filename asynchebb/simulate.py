@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from asynchebb import equations, metrics
+from asynchebb import equations, measures, testing
 from asynchebb.checks import ADDED_LATER, InputError, added_later, at_least, checked, true_or_false
 from asynchebb.engines import advance_in_place, traces
+from asynchebb.measures import USUAL, Measure
 from asynchebb.network import Network, State, float_type
 
 # Raised by a release whose results differ from the last one's, so that kept runs are run again.
@@ -47,14 +48,18 @@ class Phase:
 
 
 @dataclass(frozen=True)
-@checked(samples=at_least(1), hold=at_least(1), from_rest=true_or_false)
+@checked(samples=at_least(1), hold=at_least(1), from_rest=true_or_false, measures=measures.named)
 class Probe:
-    """A test at each snapshot: so many new stimuli, the network frozen (s = 60 and f = 150 in App. E)."""
+    """A test at each snapshot: `samples` new stimuli, the network frozen (s = 60 and f = 150 in App. E).
+
+    It records these measures, which may be given by name or be functions of your own (`measures.py`).
+    """
 
     stimulus: Any
     samples: int = 60
     hold: int = 150
     from_rest: bool = added_later(False)
+    measures: tuple[Measure, ...] = added_later(USUAL, repr=False)
 
 
 @dataclass(frozen=True)
@@ -141,7 +146,7 @@ class Snapshot(NamedTuple):
     number: int
     step: int
     state: State
-    measures: dict[str, np.ndarray]  # one entry a probe
+    measures: dict[str, np.ndarray]  # one entry per probe, NaN for one that does not record it
     traces: dict[str, np.ndarray]  # "updates", "active": a mean for each sample; "y", "burst": for each neuron
 
 
@@ -234,20 +239,21 @@ def _snapshot(
         raise Diverged(run, step)
     with np.errstate(over="ignore", invalid="ignore"):
         responses = [
-            metrics.respond(run.network, state, X, probe.hold, engine, probe.from_rest)
+            testing.respond(run.network, state, X, probe.hold, engine, probe.from_rest)
             for X, probe in zip(tests, run.probes, strict=True)
         ]
     if not all(np.isfinite(response.mean_activity).all() for response in responses):
         raise Diverged(run, step)
-    measures = {
-        "error": np.array([response.error.mean for response in responses]),
-        "error_last": np.array([response.error.last for response in responses]),
-        "error_sd": np.array([response.error.sd for response in responses]),
-        "gini": np.array([metrics.gini(response.mean_activity) for response in responses]),
-        "active_neurons": np.array([response.active for response in responses]),
-        "mean_activity": np.array([response.mean_activity for response in responses]),
-    }
-    return Snapshot(number, step, state, measures, traced)
+    measured: dict[str, np.ndarray] = {}
+    for q, (probe, response) in enumerate(zip(run.probes, responses, strict=True)):
+        known = testing.known(response, state, tests[q], probe.stimulus)
+        for measure in probe.measures:
+            value = measure.of(known)
+            if value is None:
+                missing = ", ".join(need for need in measure.needs if need not in known)
+                raise InputError(f"the measure {measure} needs {missing}, which a test on {probe.stimulus!r} has not")
+            measured.setdefault(measure.name, np.full((len(run.probes), *np.shape(value)), np.nan))[q] = value
+    return Snapshot(number, step, state, measured, traced)
 
 
 def _is_tacit(value: Any, name: str) -> bool:
@@ -276,6 +282,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
         return {"array": content, "shape": value.shape, "dtype": str(value.dtype)}
+    if isinstance(value, Measure):
+        return {"measure": value.digest}
     if hasattr(value, "digest"):
         return {"class": type(value).__name__, "digest": value.digest}
     if dataclasses.is_dataclass(value) or hasattr(value, "_fields"):

@@ -12,11 +12,12 @@ import importlib.util
 import inspect
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from asynchebb import dynamics, network, rules, schedules, stimuli, weights
+from asynchebb import dynamics, rules, schedules, stimuli, weights
 from asynchebb.checks import InputError
 
 # Where the variants of each kind stand: every list of them is read from these modules.
@@ -27,6 +28,9 @@ MODULES: dict[str, ModuleType] = {
     "stimulus": stimuli,
     "weights": weights,
 }
+
+
+OWN = "own "  # before the text of a value whose class is not the package's
 
 
 def variants(kind: str) -> dict[str, type]:
@@ -44,10 +48,21 @@ def parse(kind: str, text: str) -> Any:
     return value
 
 
-def parse_network(text: str) -> network.Network:
-    """A network from its `repr`."""
-    names = {name: cls for kind in MODULES for name, cls in variants(kind).items()}
-    return _build("network", _expression("network", text), names | {"Network": network.Network}, text)
+def to_text(value: Any) -> str:
+    """A value as text; one whose class is not the package's is marked, even if it has the name of one that is."""
+    return repr(value) if value is None or type(value).__module__.startswith("asynchebb.") else f"{OWN}{value!r}"
+
+
+def from_text(kind: str, text: str, given: Mapping[str, Any]) -> Any:
+    """The value that `to_text` wrote, or the one that is given in its place."""
+    if kind in given:
+        return given[kind]
+    if text == "None":
+        return None
+    if text.startswith(OWN):
+        written = text.removeprefix(OWN)
+        raise InputError(f"the {kind} is {written}, whose class is not the package's; give it: {kind}={written}")
+    return parse(kind, text)
 
 
 def _expression(kind: str, text: str) -> ast.expr:

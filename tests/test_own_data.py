@@ -361,8 +361,8 @@ QUOTED = {
     "accuracy, logistic regression on the codes": "linear_probe",
     "accuracy, 5 nearest neighbours": "neighbours",
     "forgetting, two classes at a time": "forgetting",
-    "samples a second, `partial_fit`": "learned_a_second",
-    "samples a second, `transform`": "encoded_a_second",
+    "samples per second, `partial_fit`": "learned_a_second",
+    "samples per second, `transform`": "encoded_a_second",
     "bars found, of 16": "factors_found",
 }
 

@@ -58,7 +58,7 @@ def run(
     What has been run is not run again, and what was broken off goes on where it stopped.
     """
     from asynchebb import figures
-    from asynchebb.recording import SUMMARY, file_of, record, summary
+    from asynchebb.recording import file_of, record, summary
 
     what = build_run(
         model,
@@ -82,27 +82,39 @@ def run(
         typer.echo(f"this run was finished before, on the {dataset.attrs['engine']} engine")
     picture = file_of(what, out).with_suffix(".png")
     figures.save(figures.run(dataset), picture)
-    print_table(str(dataset.attrs["title"]), summary(dataset), SUMMARY)
+    print_table(str(dataset.attrs["title"]), summary(dataset, run=what), _labels(dataset))
     typer.echo(f"{file_of(what, out)}\n{picture}")
 
 
 @app.command("list")
 def list_variants() -> None:
-    """Every rule, schedule, dynamics, stimulus and metric, with its equation or a line on what it is."""
+    """Every rule, schedule, dynamics, stimulus and measure, with its equation or a line on what it is."""
     import inspect
 
-    from asynchebb import metrics, values
+    from asynchebb import measures, metrics, values
 
     for kind in values.MODULES:
         typer.secho(kind, bold=True)
         for name, cls in values.variants(kind).items():
             typer.echo(f"  {name}{inspect.signature(cls)}".replace(" -> None", "").replace("'", ""))
             typer.echo(_indented(cls))
+    typer.secho("measure", bold=True)
+    for measure in measures.MEASURES.values():
+        further = "; ".join(filter(None, [measure.unit, measure.better and f"{measure.better} is better"]))
+        typer.echo(f"  {measure.name}({', '.join(measure.needs)})")
+        typer.echo(f"      {measure.label}{f' ({further})' if further else ''}")
     typer.secho("metric", bold=True)
     for name, function in vars(metrics).items():
         if inspect.isfunction(function) and function.__module__ == metrics.__name__ and not name.startswith("_"):
             typer.echo(f"  {name}({', '.join(inspect.signature(function).parameters)})")
             typer.echo(_indented(function))
+
+
+def _labels(dataset: Any) -> dict[str, str]:
+    """What the measures are called, a user's own included."""
+    from asynchebb.measures import LABELS
+
+    return {str(name): str(variable.attrs.get("long_name", name)) for name, variable in dataset.items()} | LABELS
 
 
 @app.command()
@@ -112,12 +124,12 @@ def show(
 ) -> None:
     """Draw a kept run again."""
     from asynchebb import figures
-    from asynchebb.recording import SUMMARY, open_run, summary
+    from asynchebb.recording import open_run, summary
 
     dataset = open_run(file)
     picture = out or file.with_suffix(".png")
     figures.save(figures.run(dataset), picture)
-    print_table(str(dataset.attrs["title"]), summary(dataset), SUMMARY)
+    print_table(str(dataset.attrs["title"]), summary(dataset), _labels(dataset))
     typer.echo(str(picture))
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from asynchebb.checks import InputError, at_least, stimuli, true_or_false, weights
 from asynchebb.engines import traces
 from asynchebb.network import Network, State, float_type
-from asynchebb.schedules import Frozen
 
 NAMES = ("cpu", "reference")
 
@@ -60,8 +59,6 @@ def advance_in_place(
     """`advance` for a caller who owns the state, as `prepare` gives it, and needs it no more."""
     at_least(1)("hold", hold)
     true_or_false("from_rest", from_rest)
-    if isinstance(network.schedule, Frozen):  # whatever its rule, which is not applied: there is one loop to compile
-        network = network.frozen()
     X = np.array(stimuli("X", X, network.m), state.W.dtype, order="C")
     kept = traces.empty(trace, len(X) * hold, network.n, state.W.dtype)
     state = module(engine).advance(network, state, X, int(hold), kept, bool(from_rest))

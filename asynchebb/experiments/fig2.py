@@ -59,22 +59,17 @@ def run_of(reading: Reading, model: str, scale: Scale, seed: int) -> Run:
 def runs(scale: Scale) -> dict[Key, Run]:
     found = dict(fig1.runs(scale))
     for drawn in DRAWN.values():
-        for name, value, model, seed in _varied(scale):
-            key = (drawn, f"{name}={value:g}", model, seed)
-            found[key] = run_of(variant(READINGS[drawn], name, value), model, scale, seed)
+        for name, value, model in _varied():
+            found[drawn, f"{name}={value:g}", model] = run_of(variant(READINGS[drawn], name, value), model, scale, 0)
     return found
 
 
-def _varied(scale: Scale) -> Iterator[tuple[str, Any, str, int]]:
-    """What is varied, of which models and seeds: the threshold and the refractory period are the asynchronous one's.
-
-    The continuous network, which takes longest, is drawn beside them for one seed.
-    """
+def _varied() -> Iterator[tuple[str, Any, str]]:
+    """What is varied, of which models: the threshold and the refractory period are the asynchronous one's."""
     for name, values in VARIED.items():
         for value in values:
             for model in MODELS if name == "hold" else ("asynchronous",):
-                count = 1 if model == "continuous" else scale.side_seeds
-                yield from ((name, value, model, seed) for seed in range(count))
+                yield name, value, model
 
 
 def likeness(kept: Any, discrete: Any, snapshot: int = -1, of_discrete: int = -1) -> dict[str, float]:
@@ -94,7 +89,6 @@ def measure(scale: Scale, results: Results) -> Numbers:
     def add(reading: str, name: str, value: Any) -> None:
         numbers[reading].setdefault(name, []).append(value)
 
-    bars = sets(scale)[0]
     for reading in readings(scale):
         for seed in seeds(scale, reading):
             discrete = results[reading, "discrete", seed]
@@ -106,25 +100,27 @@ def measure(scale: Scale, results: Results) -> Numbers:
                 add(reading, f"{model}_early", over_time[1])
                 add(reading, f"{model}_over_time", over_time)
     for reading in DRAWN.values():
+        for name, value, model in _varied():
+            if model != "discrete":
+                _compare(reading, name, value, model, results, add)
+            else:
+                found = factors_found(results[reading, f"{name}={value:g}", model], sets(scale)[0])
+                add(reading, f"factors_{value:g}", found)
         for seed in range(scale.seeds):
-            for name, values in VARIED.items() if seed < scale.side_seeds else ():
-                for value in values:
-                    at = (reading, f"{name}={value:g}")
-                    hold_is_varied = name == "hold"
-                    discrete = (
-                        results[(*at, "discrete", seed)] if hold_is_varied else results[reading, "discrete", seed]
-                    )
-                    for weights in "WM":
-                        alike = similarity(results[(*at, "asynchronous", seed)], discrete, weights)
-                        add(reading, at_value(name, value, weights), float(alike.mean()))
-                        if hold_is_varied and seed == 0:
-                            alike = similarity(results[(*at, "continuous", seed)], discrete, weights)
-                            add(reading, f"continuous_{name}_{value:g}_{weights}", float(alike.mean()))
-                    if hold_is_varied:
-                        add(reading, f"factors_{value:g}", factors_found(discrete, bars))
             for model in MODELS:
                 _count(reading, model, seed, results, add)
     return numbers
+
+
+def _compare(reading: str, name: str, value: Any, model: str, results: Results, add: Any) -> None:
+    """How like the discrete network's the weights are; where the hold is varied, the discrete network has that too."""
+    at = reading, f"{name}={value:g}"
+    discrete = results[(*at, "discrete")] if name == "hold" else results[reading, "discrete", 0]
+    for weights in "WM":
+        called = at_value(name, value, weights)
+        if model == "continuous":
+            called = f"continuous_{name}_{value:g}_{weights}"
+        add(reading, called, float(similarity(results[(*at, model)], discrete, weights).mean()))
 
 
 def _count(reading: str, model: str, seed: int, results: Results, add: Any) -> None:
@@ -382,8 +378,8 @@ def captions(scale: Scale) -> dict[str, str]:
         "cosine with the discrete network over refractory periods, feed-forward (green) and lateral (grey); dashed "
         "the continuous network. (E) Over bursting thresholds. (F) Over holds. (G) Synapses changed, summed up over "
         "five presentations of an untrained network. (H) The same after training. (I) Synapses changed per step over "
-        "training; dotted: only those whose Hebbian product is not 0. Error bars are the standard deviation over "
-        "seeds."
+        "training; dotted: only those whose Hebbian product is not 0. (D) to (F) are of "
+        "seed 0; error bars in (I) are the standard deviation over seeds."
         for name, reading in DRAWN.items()
     } | {
         "fig2g": "Panel G as the paper draws it: synapses changed, summed up over five presentations, the discrete and "

@@ -47,7 +47,7 @@ def readings(scale: Scale) -> dict[str, Reading]:
 
 def seeds(scale: Scale, name: str) -> range:
     """Those with which this reading is run."""
-    return range(scale.seeds if name in WHOLE else scale.side_seeds)
+    return range(scale.seeds if name in WHOLE else 1)
 
 
 def same_for(model: str, one: Reading, other: Reading) -> bool:

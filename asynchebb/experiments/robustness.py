@@ -25,7 +25,7 @@ VARIED = {"hold": (10, 25, 50, 150, 500), "p": (5, 14, 32), "eta": (0.001, 0.01,
 HARD = {"hold": (10, 25, 50), "p": (32,), "eta": (0.03, 0.1)}
 
 
-def run_at(scale: Scale, name: str, value: Any, model: str, seed: int) -> Run:
+def run_at(scale: Scale, name: str, value: Any, model: str) -> Run:
     """The model with everything as in the presets, but for this."""
     reading = READINGS[PRESET]
     small = scale._replace(n=min(scale.n, NEURONS), steps=scale.side_steps)
@@ -35,23 +35,22 @@ def run_at(scale: Scale, name: str, value: Any, model: str, seed: int) -> Run:
         reading = reading._replace(hold=value)
     else:
         reading = reading._replace(**{model: type(getattr(reading, model))(value)})
-    return on_crossbars(small, reading, model, seed)
+    return on_crossbars(small, reading, model)
 
 
 def runs(scale: Scale) -> dict[Key, Run]:
     return {
-        (name, value, model, seed): run_at(scale, name, value, model, seed)
+        (name, value, model): run_at(scale, name, value, model)
         for name, values in VARIED.items()
         for value in values
         for model in MODELS
-        for seed in range(scale.side_seeds)
     }
 
 
 def measure(scale: Scale, results: Results) -> Numbers:
     measures: dict[str, list[float]] = {}
-    for name, value, model, seed in results:
-        kept = results[name, value, model, seed]
+    for name, value, model in results:
+        kept = results[name, value, model]
         bars = Crossbars(value if name == "p" else scale.p)
         found = {"factors": factors_found(kept, bars), "error": float(kept["error_last"][-1, SETTLED])}
         for measured, number in found.items():
@@ -114,7 +113,7 @@ def captions(scale: Scale) -> dict[str, str]:
     return {
         "robustness": f"Reading: {PRESET}, {min(scale.n, NEURONS)} neurons, {scale.side_steps:,} steps. Share of the "
         "bars found (top) and settled error (bottom) over the hold (A, D), the pixels per side (B, E) and the learning "
-        "rate (C, F), all else as in the presets. Mean and standard deviation over seeds. The paper's source has this "
+        "rate (C, F), all else as in the presets. One seed. The paper's source has this "
         "claim commented out, and shows nothing on it."
     }
 

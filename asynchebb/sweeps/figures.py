@@ -11,13 +11,14 @@ from matplotlib.figure import Figure
 
 from asynchebb.checks import InputError, one_of
 from asynchebb.figures import fields_at_end, styled
-from asynchebb.recording import SUMMARY, open_run
+from asynchebb.recording import open_run
 from asynchebb.sweeps.folder import Folder
 
 if TYPE_CHECKING:
     import xarray
 
 MOST_PANELS = 64
+NOT_DRAWN = ("run", "failure", "W", "M", "mean_activity")  # all else in a sweep's dataset is a measure
 
 
 @styled
@@ -26,15 +27,15 @@ def measure(dataset: xarray.Dataset, name: str) -> Figure:
 
     Mean over seeds, with the standard deviation; of several probes, the last.
     """
-    if "error" not in dataset:
+    if "steps" not in dataset:
         raise InputError("no run of the sweep is done yet; there is nothing to draw")
-    one_of("measure", name, [one for one in SUMMARY if one in dataset])
+    one_of("measure", name, [str(one) for one in dataset if one not in NOT_DRAWN])
     parameters, constant = _parameters(dataset, most=3)
     array = dataset[name].isel(probe=-1, missing_dims="ignore")
     array = array.isel({dim: 0 for dim in array.dims if dim not in (*parameters, "seed")})
     seeds = array.sizes["seed"] if "seed" in array.dims and "seed" not in parameters else 1
     mean, sd = (array.mean("seed"), array.std("seed", ddof=1)) if seeds > 1 else (array.squeeze(), None)
-    label = SUMMARY[name]
+    label = dataset[name].attrs["long_name"]
     if len(parameters) == 1:
         figure = Figure(figsize=(4.2, 3), layout="constrained")
         _curve(figure.subplots(), dataset, parameters[0], mean, sd)

@@ -22,7 +22,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -129,6 +129,7 @@ class Folder:
             "m": max(run.network.m for run in runs),
             "probes": max(len(run.probes) for run in runs),
             "dtype": max(run.dtype for run in runs),
+            **({"labels": labels} if (labels := _own_labels(runs)) else {}),
             "runs": [run.identity for run in runs],
             "work": work or [run.steps for run in runs],
         }
@@ -174,6 +175,12 @@ class Folder:
             raise InputError(f"grid is {name!r}; the sweeps in {str(self.path)!r} are {', '.join(names)}")
         name = name or names[-1]
         return Points(self, name, read(self.grids / f"{name}.json"))
+
+
+def _own_labels(runs: Iterable[Run]) -> dict[str, str]:
+    """What measures of the user's own are called."""
+    recorded = {measure for run in runs for probe in run.probes for measure in probe.measures}
+    return {measure.name: measure.label for measure in sorted(recorded, key=repr) if not measure.is_own}
 
 
 def digest(file: Path) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from asynchebb.recording import MEASURES, STATE
+from asynchebb.recording import STATE
 from asynchebb.sweeps.folder import Points
 
 
@@ -22,7 +22,7 @@ class AtEnd(BackendArray):
     def __init__(self, points: Points, identities: np.ndarray, name: str, sizes: tuple[int, ...]) -> None:
         self.folder, self.identities, self.name, self.sizes = points.folder, identities, name, sizes
         self.shape = identities.shape + sizes
-        self.dtype = np.dtype(points.content["dtype"] if name in STATE else MEASURES[name][1])
+        self.dtype = np.dtype(points.content["dtype"] if name in STATE else "float64")
 
     def __getitem__(self, key: Any) -> Any:
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from asynchebb.checks import InputError
-from asynchebb.recording import MEASURES, PER_PROBE, STATE, SUMMARY
+from asynchebb.measures import LABELS, MEASURES
+from asynchebb.recording import STATE
 from asynchebb.sweeps.folder import DIGEST, Folder, Points
 from asynchebb.sweeps.grid import pieces
 
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 LAZY = {
     "W": (("neuron", "input"), ("n", "m"), STATE["W"][2]),
     "M": (("neuron", "presynaptic"), ("n", "n"), STATE["M"][2]),
-    "mean_activity": (("neuron",), ("n",), MEASURES["mean_activity"][2]),
+    "mean_activity": (("neuron",), ("n",), MEASURES["mean_activity"].label),
 }
 
 
 def open_sweep(folder: str | Path, grid: str | None = None) -> xarray.Dataset:
-    """The sweep in this folder, its axes as coordinates: each measure of SUMMARY at the end of each run, NaN where
+    """The sweep in this folder, its axes as coordinates: each measure at the end of each run, NaN where
     there is none yet; and W, M and mean_activity, which are read when they are asked for.
 
     `run` names each run's file, runs/<run>.nc; `failure` is the error of one that failed. Of several sweeps in the
@@ -45,14 +46,14 @@ def open_sweep(folder: str | Path, grid: str | None = None) -> xarray.Dataset:
         "run": (dims, identities.astype(str), {"long_name": "names the run's file, runs/<run>.nc"}),
         "failure": (dims, np.full(shape, "", object), {"long_name": "what the run failed with"}),
     }
-    probes = points.content["probes"]
+    probes, labels = points.content["probes"], LABELS | points.content.get("labels", {})
     for at in np.ndindex(shape):
         measures, failure = _result(points, str(identities[at]))
         variables["failure"][1][at] = failure
         for name, value in measures.items():
             if name not in variables:
-                inner = (probes,) if probes > 1 and name in PER_PROBE else ()
-                attributes = {"long_name": SUMMARY.get(name, name)}
+                inner = (probes,) if isinstance(value, list) else ()
+                attributes = {"long_name": labels.get(name, name)}
                 variables[name] = (dims + ("probe",) * len(inner), np.full(shape + inner, np.nan), attributes)
             array = variables[name][1]
             if array.ndim == len(shape):

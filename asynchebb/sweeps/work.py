@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from asynchebb.files import disk_is_full
-from asynchebb.recording import PER_PROBE, keep, summary
+from asynchebb.recording import NOT_MEASURES, keep, summary
 from asynchebb.simulate import Diverged, Run
 from asynchebb.sweeps.executors import Stopped, cancel, check, is_death, renew
 from asynchebb.sweeps.folder import DIGEST, Claim, Folder, Points, Status, abandoned, claimed, digest
@@ -108,9 +108,10 @@ def measures(run: Run, file: Path, whole: Mapping[str, Any] | None) -> dict[str,
             if "diverged_at_step" in source.attrs:
                 raise Diverged(run, int(source.attrs["diverged_at_step"]), file)
             return measures(run, file, source)
-    content = summary(whole)
+    content = summary(whole, run=run)
     if len(run.probes) > 1:
-        content |= {name: [float(value) for value in whole[name][-1]] for name in PER_PROBE}
+        of_each = [name for name in content if name in whole and name not in NOT_MEASURES]
+        content |= {name: [float(value) for value in whole[name][-1]] for name in of_each}
     return content
 
 

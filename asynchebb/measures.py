@@ -1,0 +1,251 @@
+"""The measures of a network, each declared once: files, sweeps, tables, plots and `asynchebb list` read them from here.
+
+A measure is a pure function with a name. Its parameters say what it needs, out of NEEDS:
+
+    @ah.measure("contrast of the fields", better="more")
+    def contrast(W):
+        return W.std() / W.mean()
+
+Give it to a probe, `ah.Probe(stimulus, measures=(*ah.USUAL, contrast))`, and it is recorded at every
+snapshot like the package's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from asynchebb import metrics
+from asynchebb.checks import InputError, one_of
+
+# What a measure may ask for, as names of its parameters. It is left out where one of them is missing.
+NEEDS = {
+    "errors": "(stimuli, steps): 1 − cos(x, Wᵀy) at each step of the test",
+    "rates": "(stimuli, neurons): rates at the end of each presentation of the test",
+    "mean_rates": "(neurons): rates, mean over the test",
+    "active": "neurons with a rate above 0, mean over the steps of the test",
+    "X": "(stimuli, pixels): what the test shows",
+    "W": "(neurons, pixels): feed-forward weights",
+    "M": "(neurons, neurons): lateral weights",
+    "stimulus": "the set of stimuli",
+    "factors": "(factors, pixels): the parts that the stimuli are made of, where they are known",
+    "other_W": "(neurons, pixels): feed-forward weights of a second network",
+}
+BETTER = ("less", "more", "")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is measured of a network: a pure function, and how to speak of its result."""
+
+    name: str
+    label: str
+    function: Callable[..., Any]
+    better: str = ""  # "less" or "more", where one can say
+    unit: str = ""  # or the range: "0 to 1"
+    per_neuron: bool = False  # one number for each neuron, not one in all
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.isidentifier():
+            raise InputError(f"Measure.name is {self.name!r}; it must be a name like contrast")
+        one_of("Measure.better", self.better, BETTER)
+        if not callable(self.function):
+            raise InputError(f"Measure.function is {self.function!r}; it must be a function")
+        for need in self.needs:
+            if need not in NEEDS:
+                raise InputError(f"the measure {self.name} needs {need!r}; it may need {', '.join(NEEDS)}")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return tuple(inspect.signature(self.function).parameters)
+
+    @property
+    def is_own(self) -> bool:
+        """Is it the package's own?"""
+        return MEASURES.get(self.name) is self
+
+    @property
+    def digest(self) -> str:
+        """Identifies the measure: the package's by its name, a user's by its source as well."""
+        if self.is_own:
+            return self.name
+        try:
+            source = textwrap.dedent(inspect.getsource(self.function))
+        except (OSError, TypeError):  # typed at a bare prompt
+            code = self.function.__code__
+            source = repr((code.co_code, code.co_consts, code.co_names))
+        return f"{self.name} {hashlib.sha256(source.encode()).hexdigest()[:16]}"
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        return self.function(*values, **named)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple:
+        if self.is_own:
+            return _package_measure, (self.name,)
+        return Measure, (self.name, self.label, self.function, self.better, self.unit, self.per_neuron)
+
+    def of(self, known: Mapping[str, Any]) -> float | np.ndarray | None:
+        """Its value, given what is known by the names in NEEDS; None where something is missing."""
+        if any(need not in known for need in self.needs):
+            return None
+        value = np.asarray(self.function(**{need: known[need] for need in self.needs}))
+        wanted = np.shape(known["mean_rates"]) if self.per_neuron else ()
+        if value.shape != wanted or value.dtype.kind not in "iufb":
+            raise InputError(
+                f"the measure {self.name} gave an array of shape {value.shape} and type {value.dtype}; it must give "
+                + ("one number per neuron" if self.per_neuron else "one number")
+            )
+        return value if self.per_neuron else value.item()
+
+
+def measure(label: str = "", better: str = "", unit: str = "", per_neuron: bool = False) -> Callable[..., Measure]:
+    """Make a function a measure, which is called as it is; without a label, by the first line of its docstring."""
+
+    def made(function: Callable[..., Any]) -> Measure:
+        said = label or (inspect.getdoc(function) or function.__name__).splitlines()[0].rstrip(".")
+        return Measure(function.__name__, said, function, better, unit, per_neuron)
+
+    return made
+
+
+# At each snapshot of a run
+
+
+@measure("reconstruction error, mean over the test", better="less", unit="0 to 1")
+def error(errors):
+    return errors.mean()
+
+
+@measure("reconstruction error at the last step of each test stimulus", better="less", unit="0 to 1")
+def error_last(errors):
+    return errors[:, -1].mean()
+
+
+@measure("standard deviation of the error over the test's stimuli", unit="0 to 1")
+def error_sd(errors):
+    return errors.mean(axis=1).std()
+
+
+@measure("Gini coefficient of the mean activity", unit="0 to 1")
+def gini(mean_rates):
+    return metrics.gini(mean_rates)
+
+
+@measure("neurons with a rate above 0, mean over the test", unit="neurons")
+def active_neurons(active):
+    return active
+
+
+@measure("rate, mean over the test", per_neuron=True)
+def mean_activity(mean_rates):
+    return mean_rates
+
+
+USUAL = (error, error_last, error_sd, gini, active_neurons, mean_activity)
+
+
+# At the end of a run
+
+
+@measure("Hoyer sparseness", unit="0 to 1")
+def hoyer(mean_rates):
+    return metrics.hoyer(mean_rates)
+
+
+@measure("Treves–Rolls sparseness", unit="0 to 1")
+def treves_rolls(mean_rates):
+    return metrics.treves_rolls(mean_rates)
+
+
+@measure("silent neurons", better="less", unit="neurons")
+def silent_neurons(mean_rates):
+    return metrics.dead_units(mean_rates)
+
+
+@measure("duplicate fields", better="less", unit="neurons")
+def duplicate_fields(W):
+    return metrics.duplicate_units(W)
+
+
+@measure("fields of a single factor", better="more", unit="neurons")
+def single_fields(W, factors):
+    return metrics.count_fields(W, factors).single
+
+
+@measure("fields of a pair of factors", unit="neurons")
+def mixed_fields(W, factors):
+    return metrics.count_fields(W, factors).mixed
+
+
+@measure("unstructured fields", unit="neurons")
+def unstructured_fields(W, factors):
+    return metrics.count_fields(W, factors).unstructured
+
+
+@measure("factors found", better="more", unit="factors")
+def factors_found(W, factors):
+    return metrics.count_fields(W, factors).distinct
+
+
+@measure("factor recovery, mean cosine", better="more", unit="0 to 1")
+def factor_recovery(W, factors):
+    return metrics.factor_recovery(W, factors).mean()
+
+
+# Compared with a second network
+
+
+@measure("similarity of the feed-forward weights, mean cosine", better="more", unit="−1 to 1")
+def weight_similarity(W, other_W):
+    return metrics.weight_similarity(W, other_W).mean()
+
+
+MEASURES: dict[str, Measure] = {name: value for name, value in globals().items() if isinstance(value, Measure)}
+# What tables, sweeps and plots call them, and facts of a run that stand next to them.
+LABELS = {
+    "steps": "Euler steps",
+    **{name: one.label for name, one in MEASURES.items()},
+    "updates": "synapses changed per Euler step",
+    "factors": "known factors",
+}
+# Names that a run's file or summary uses for something, so that no measure of a user's own can have them.
+TAKEN = {*MEASURES, "step", "steps", "phase", "stimulus", "hold", "updates", "factors", "run", "failure"} | {*"WMuyca"}
+
+
+def named(argument: str, given: Any) -> tuple[Measure, ...]:
+    """Measures, given as such, by name, or as plain functions; `argument` is what they were given as."""
+    several = given if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    found = tuple(_named(argument, one) for one in several)
+    if not found:
+        raise InputError(f"{argument} is empty; it must name at least one measure")
+    names = [one.name for one in found]
+    for one in found:
+        if names.count(one.name) > 1:
+            raise InputError(f"{argument} names {one.name} twice; each measure must have a name of its own")
+        if one.name in TAKEN and not one.is_own:
+            raise InputError(f"{argument} has a measure called {one.name}, a name that the package uses; rename it")
+    return found
+
+
+def _named(argument: str, given: Any) -> Measure:
+    if isinstance(given, Measure):
+        return given
+    if isinstance(given, str):
+        one_of(argument, given, MEASURES)
+        return MEASURES[given]
+    if inspect.isfunction(given):
+        return measure()(given)
+    raise InputError(f"{argument} holds {given!r}; it must hold functions, or names out of {', '.join(MEASURES)}")
+
+
+def _package_measure(name: str) -> Measure:
+    return MEASURES[name]
