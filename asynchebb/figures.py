@@ -339,7 +339,7 @@ def comparison(
                     mean, place, xerr=sds[method][name], fmt="o" if on_a_line else "none", color=colour, ecolor="k",
                     elinewidth=0.8, markersize=4,
                 )  # fmt: skip
-        says, better = measures[name].says, measures[name].better
+        says, better = measures[name].label, measures[name].better
         notes = [f"{better} is better"] * bool(better) + ["logarithmic"] * on_a_line
         panel.set_title(f"{says}\n" + (f"({', '.join(notes)})" if notes else ""), fontsize=6.5)
         panel.set_yticks(range(len(methods)), methods, fontsize=6.5)

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from asynchebb import files, metrics, model_file, pages
+from asynchebb import files, model_file, pages
 from asynchebb.checks import InputError
 from asynchebb.data import Data
 from asynchebb.estimators import HebbianNetwork, OnOff
 from asynchebb.estimators.rows import ROWS
+from asynchebb.measures import LABELS, MEASURES
 from asynchebb.simulate import RESULTS_VERSION, describe
 
 TESTED = 200  # samples, of those that it learns from, on which the error is measured on the way
@@ -30,18 +31,19 @@ FIELDS = 144  # drawn
 SHOWN = 12  # samples drawn with their reconstructions
 KEPT_EACH = 10.0  # seconds
 
-MEASURES = {
+# What is measured at the end, by the names it has there; and what else stands in the table.
+AT_END = {
+    "error": MEASURES["code_error"],
+    "residual": MEASURES["residual"],
+    "active": MEASURES["active_per_sample"],
+    "hoyer": MEASURES["code_hoyer"],
+    **{name: MEASURES[name] for name in ("gini", "silent_neurons", "duplicate_fields", "factors_found")},
+}
+TOLD = {
     "samples": "samples shown",
-    "error": "reconstruction error, 1 − cos(x, Wᵀy)",
-    "error_of_mean": "the same if each sample were taken for the mean of all",
-    "residual": "squared error of the reconstruction, Σ|x − x̂|² / Σ|x|²",
-    "active": "active neurons a sample",
-    "hoyer": "Hoyer sparseness of a sample's code",
-    "gini": "Gini of the neurons' mean activity",
-    "silent_neurons": "silent neurons",
-    "duplicate_fields": "duplicate fields (cosine above 0.95 with another)",
-    "factors_found": "factors found",
-    "factors": "factors there are",
+    "error_of_mean": "reconstruction error if every sample were taken for their mean",
+    "factors": LABELS["factors"],
+    **{name: measure.label for name, measure in AT_END.items()},
 }
 
 
@@ -128,21 +130,18 @@ def _spread(samples: int, most: int) -> np.ndarray:
 def _measures(network: HebbianNetwork, X: np.ndarray, codes: np.ndarray, data: Data) -> dict[str, Any]:
     rows = X.reshape(len(X), -1) / network.scale_  # of any scale, squares are to be numbers
     again = network.inverse_transform(codes).reshape(rows.shape) / network.scale_
-    measures: dict[str, Any] = {
-        "samples": network.n_samples_seen_,
-        "error": float(1 - metrics.weight_similarity(rows, again).mean()),
-        "error_of_mean": float(1 - metrics.weight_similarity(rows, np.tile(rows.mean(axis=0), (len(rows), 1))).mean()),
-        "residual": float(np.sum((rows - again) ** 2) / max(np.sum(rows**2), 1e-300)),
-        "active": float(np.count_nonzero(codes > 0) / len(codes)),
-        "hoyer": float(np.mean([metrics.hoyer(code) for code in codes])),
-        "gini": metrics.gini(codes.mean(axis=0)),
-        "silent_neurons": metrics.dead_units(codes.mean(axis=0)),
-        "duplicate_fields": metrics.duplicate_units(network.components_),
-    }
+    mean = np.tile(rows.mean(axis=0), (len(rows), 1))
+    known = {"X": rows, "reconstructed": again, "codes": codes, "W": network.components_}
+    known["mean_rates"] = codes.mean(axis=0)
     if hasattr(data.stimulus, "factors"):
-        measures["factors_found"] = metrics.count_fields(network.components_, data.stimulus).distinct
-        measures["factors"] = len(data.stimulus.factors())
-    return measures
+        known["factors"] = data.stimulus.factors()
+    found: dict[str, Any] = {"samples": network.n_samples_seen_}
+    for name, measure in AT_END.items():
+        if (value := measure.of(known)) is not None:
+            found[name] = value
+        if name == "error":
+            found["error_of_mean"] = AT_END["error"].of({"X": rows, "reconstructed": mean})
+    return found | ({"factors": len(known["factors"])} if "factors" in known else {})
 
 
 def _write_page(
@@ -198,7 +197,7 @@ def _write_page(
         "versions": ", ".join(f"{name} {value}" for name, value in pages.versions().items()),
     }
     measured = pages.facts(
-        {MEASURES[name]: f"{value:,}" if isinstance(value, int) else f"{value:.3g}" for name, value in measures.items()}
+        {TOLD[name]: f"{value:,}" if isinstance(value, int) else f"{value:.3g}" for name, value in measures.items()}
     )
     of = f"on {min(MEASURED, len(data.X)):,} of the {len(data.X):,} samples that it learned from"
     body = (

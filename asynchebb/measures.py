@@ -16,7 +16,7 @@ import hashlib
 import inspect
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ NEEDS = {
     "stimulus": "the set of stimuli",
     "factors": "(factors, pixels): the parts that the stimuli are made of, where they are known",
     "other_W": "(neurons, pixels): feed-forward weights of a second network",
+    "codes": "(samples, neurons): a model's codes of the data X",
+    "reconstructed": "(samples, pixels): what the model makes of its codes",
 }
 BETTER = ("less", "more", "")
 
@@ -46,16 +48,17 @@ class Measure:
 
     name: str
     label: str
-    function: Callable[..., Any]
+    function: Callable[..., Any] | None  # None of what cannot be computed afterwards, such as a time
     better: str = ""  # "less" or "more", where one can say
     unit: str = ""  # or the range: "0 to 1"
     per_neuron: bool = False  # one number for each neuron, not one in all
+    meaning: str = ""  # what exactly is measured, where the label does not say; the function's docstring
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isidentifier():
             raise InputError(f"Measure.name is {self.name!r}; it must be a name like contrast")
         one_of("Measure.better", self.better, BETTER)
-        if not callable(self.function):
+        if self.function is not None and not callable(self.function):
             raise InputError(f"Measure.function is {self.function!r}; it must be a function")
         for need in self.needs:
             if need not in NEEDS:
@@ -63,7 +66,7 @@ class Measure:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return tuple(inspect.signature(self.function).parameters)
+        return tuple(inspect.signature(self.function).parameters) if self.function else ()
 
     @property
     def is_own(self) -> bool:
@@ -73,7 +76,7 @@ class Measure:
     @property
     def digest(self) -> str:
         """Identifies the measure: the package's by its name, a user's by its source as well."""
-        if self.is_own:
+        if self.is_own or self.function is None:
             return self.name
         try:
             source = textwrap.dedent(inspect.getsource(self.function))
@@ -83,7 +86,7 @@ class Measure:
         return f"{self.name} {hashlib.sha256(source.encode()).hexdigest()[:16]}"
 
     def __call__(self, *values: Any, **named: Any) -> Any:
-        return self.function(*values, **named)
+        return self.function(*values, **named) if self.function else None
 
     def __repr__(self) -> str:
         return self.name
@@ -91,11 +94,11 @@ class Measure:
     def __reduce__(self) -> tuple:
         if self.is_own:
             return _package_measure, (self.name,)
-        return Measure, (self.name, self.label, self.function, self.better, self.unit, self.per_neuron)
+        return Measure, tuple(getattr(self, field.name) for field in fields(self))
 
     def of(self, known: Mapping[str, Any]) -> float | np.ndarray | None:
         """Its value, given what is known by the names in NEEDS; None where something is missing."""
-        if any(need not in known for need in self.needs):
+        if self.function is None or any(need not in known for need in self.needs):
             return None
         value = np.asarray(self.function(**{need: known[need] for need in self.needs}))
         wanted = np.shape(known["mean_rates"]) if self.per_neuron else ()
@@ -111,8 +114,9 @@ def measure(label: str = "", better: str = "", unit: str = "", per_neuron: bool 
     """Make a function a measure, which is called as it is; without a label, by the first line of its docstring."""
 
     def made(function: Callable[..., Any]) -> Measure:
-        said = label or (inspect.getdoc(function) or function.__name__).splitlines()[0].rstrip(".")
-        return Measure(function.__name__, said, function, better, unit, per_neuron)
+        documented = inspect.getdoc(function) or ""
+        said = label or (documented or function.__name__).splitlines()[0].rstrip(".")
+        return Measure(function.__name__, said, function, better, unit, per_neuron, " ".join(documented.split()))
 
     return made
 
@@ -199,6 +203,32 @@ def factors_found(W, factors):
 @measure("factor recovery, mean cosine", better="more", unit="0 to 1")
 def factor_recovery(W, factors):
     return metrics.factor_recovery(W, factors).mean()
+
+
+# Of a model's codes
+
+
+@measure("reconstruction error", better="less", unit="0 to 1")
+def code_error(X, reconstructed):
+    """1 − cos(x, x̂), mean over the samples; x̂ is what inverse_transform makes of the code: a network's, Wᵀy"""
+    return metrics.reconstruction_errors(X, reconstructed).mean()
+
+
+@measure("residual", better="less")
+def residual(X, reconstructed):
+    """Σ|x − x̂|² / Σ|x|² over the samples"""
+    return metrics.residual(X, reconstructed)
+
+
+@measure("active neurons per sample", unit="neurons")
+def active_per_sample(codes):
+    return np.count_nonzero(codes) / len(codes)
+
+
+@measure("Hoyer sparseness", unit="0 to 1")
+def code_hoyer(codes):
+    """of a code's absolute values: 0 all alike, 1 one alone (Hoyer 2004)"""
+    return np.mean([metrics.hoyer(np.abs(code)) for code in codes])
 
 
 # Compared with a second network

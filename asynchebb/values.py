@@ -19,6 +19,7 @@ from typing import Any
 
 from asynchebb import dynamics, rules, schedules, stimuli, weights
 from asynchebb.checks import InputError
+from asynchebb.measures import Measure
 
 # Where the variants of each kind stand: every list of them is read from these modules.
 MODULES: dict[str, ModuleType] = {
@@ -46,6 +47,21 @@ def parse(kind: str, text: str) -> Any:
     if type(value).__name__ not in names:
         raise InputError(f"{kind} is {text!r}; it must be one of {', '.join(names)}")
     return value
+
+
+def parse_measure(text: str) -> Any:
+    """A measure by its name, or a function in the user's own file: my_measures.py:contrast."""
+    file, _, name = text.rpartition(".py:")
+    if not file:
+        return text
+    functions = {key: value for key, value in vars(_load("measure", file + ".py")).items() if _is_measure(value, file)}
+    if name not in functions:
+        raise InputError(f"measure is {text!r}; {file}.py has the functions {', '.join(functions) or 'none'}")
+    return functions[name]
+
+
+def _is_measure(value: Any, file: str) -> bool:
+    return isinstance(value, Measure) or (inspect.isfunction(value) and value.__module__ == _module_name(file))
 
 
 def to_text(value: Any) -> str:
@@ -104,9 +120,13 @@ def _public_classes(module: ModuleType) -> dict[str, type]:
     }
 
 
+def _module_name(path: str) -> str:
+    return "user_" + re.sub(r"\W", "_", Path(path).name.removesuffix(".py"))
+
+
 def _load(kind: str, path: str) -> ModuleType:
     """The user's own file as a module."""
-    name = "user_" + re.sub(r"\W", "_", Path(path).stem)
+    name = _module_name(path)
     spec = importlib.util.spec_from_file_location(name, path)
     if not Path(path).is_file() or spec is None or spec.loader is None:
         raise InputError(f"{kind} names the file {path!r}; there is no such Python file")

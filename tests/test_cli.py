@@ -116,7 +116,7 @@ def test_list_names_every_variant_and_metric():
     for kind in values.MODULES:
         for name, cls in values.variants(kind).items():
             assert name in done.stdout and cls.__doc__.splitlines()[0] in done.stdout
-    for name in ("reconstruction_error", "gini", "weight_similarity", "count_fields", "forgetting"):
+    for name in ("reconstruction_cosines", "gini", "weight_similarity", "count_fields", "forgetting"):
         assert name in done.stdout and getattr(metrics, name).__doc__.splitlines()[0] in done.stdout
     assert "Δw_ij = η (y_i x_j − w_ij)" in done.stdout
 

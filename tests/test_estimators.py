@@ -306,9 +306,9 @@ def test_images_come_as_they_are_and_go_as_they_came():
         model.transform(X[:3].reshape(3, 4, 16))
     with pytest.raises(ValueError, match=r"shape \(2, 2, 8, 8\); it must be \(samples, features\) or"):
         model.transform(images[:4].reshape(2, 2, 8, 8))
-    with pytest.raises(ValueError, match=r"one image; give it as a batch of one: X\[None\]"):
+    with pytest.raises(ValueError, match=r"a single image; pass it as a batch of one: X\[None\]"):
         model.partial_fit(images[0])
-    with pytest.raises(ValueError, match=r"images of shapes \(4, 8\), \(8, 8\); all must be alike"):
+    with pytest.raises(ValueError, match=r"images of shapes \(4, 8\), \(8, 8\); all must have the same shape"):
         model.transform([images[0], images[1][:4]])
 
 
@@ -405,12 +405,12 @@ def test_learning_that_has_stopped_is_told_from_none():
 
 def test_data_so_strong_that_no_neuron_answers_any_more_give_a_warning():
     with pytest.warns(
-        ah.SilentNetwork, match=r"no neuron answers .* Raise scale \(now None: 1\).*dt \(now 0.01\)"
+        ah.SilentNetwork, match=r"no neuron responds .* Raise scale \(now None: 1\).*dt \(now 0.01\)"
     ) as said:
         model = ah.AsyncHebbian(32, scale=None, max_iter=1, random_state=0).fit(X[:200])
     assert not model.transform(X[:20]).any() and said[0].filename == __file__
     stream = small(hold=500).partial_fit(X[:50])
-    with pytest.warns(ah.SilentNetwork, match="no neuron answers"):
+    with pytest.warns(ah.SilentNetwork, match="no neuron responds"):
         stream.partial_fit(30 * X[50:100])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

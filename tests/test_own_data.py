@@ -340,7 +340,7 @@ def test_every_method_is_measured_by_the_same_measures():
     for method in methods.OTHERS:
         found, components = measures.measure(method, X, None, bars, 10, 0, 1)
         assert {"error", "residual", "readout", "hoyer", "recovery", "fit_seconds"} <= {*found}
-        assert ("learned_a_second" in found) == (method != "FastICA") and components.shape == (10, 36)
+        assert ("learned_per_second" in found) == (method != "FastICA") and components.shape == (10, 36)
     assert "left_out" in measures.measure("FastICA", X, None, bars, 50, 0, 1)[0]
 
 
@@ -361,8 +361,8 @@ QUOTED = {
     "accuracy, logistic regression on the codes": "linear_probe",
     "accuracy, 5 nearest neighbours": "neighbours",
     "forgetting, two classes at a time": "forgetting",
-    "samples per second, `partial_fit`": "learned_a_second",
-    "samples per second, `transform`": "encoded_a_second",
+    "samples per second, `partial_fit`": "learned_per_second",
+    "samples per second, `transform`": "encoded_per_second",
     "bars found, of 16": "factors_found",
 }
 
@@ -377,7 +377,7 @@ def test_the_readme_quotes_what_was_measured():
     rows = re.findall(r"^\| (digits|crossbars|patches): (.*?) \| (.*) \|$", (root / "README.md").read_text(), re.M)
     assert len(rows) == 12
     for of, says, cells in rows:
-        assert cells.split(" | ") == measured[of, measures.MEASURES[QUOTED[says]].says], (of, says)
+        assert cells.split(" | ") == measured[of, measures.MEASURES[QUOTED[says]].label], (of, says)
 
 
 def test_the_docs_say_the_samples_a_second_that_were_measured():

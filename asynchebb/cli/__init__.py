@@ -1,4 +1,4 @@
-"""The command line. Heavy modules are imported where they are used: `--help` answers at once."""
+"""The command line interface. Heavy modules are imported inside the commands, so that `--help` is instant."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+RESUME = "the same command resumes"
 
 
 app.add_typer(sweep.app, name="sweep")
@@ -25,7 +26,7 @@ for command in (learn.learn, learn.encode, learn.compare):
 
 
 @app.callback(invoke_without_command=True)
-def asynchebb(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+def asynchebb(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
     """Asynchronous Hebbian/anti-Hebbian networks (Aguiar & Hennig 2024)."""
     if version:
         from asynchebb import __version__
@@ -50,17 +51,18 @@ def run(
     snapshots: shared.Snapshots = 20,
     reading: shared.TheReading = "paper",
     from_rest: shared.FromRest = None,
+    measure: shared.Measures = None,
     engine: shared.Engine = "cpu",
-    out: Annotated[Path, typer.Option(help="folder for the run, or its .nc file")] = Path("runs"),
+    out: Annotated[Path, typer.Option(help="output folder, or an .nc file")] = Path("runs"),
 ) -> None:
-    """Train a model on a stimulus; end in a table of measures, a NetCDF file and a PNG.
+    """Train a model on a stimulus; print its measures, and save the run (NetCDF) and a figure (PNG).
 
-    What has been run is not run again, and what was broken off goes on where it stopped.
+    A finished run is not repeated; an interrupted one resumes where it stopped.
     """
     from asynchebb import figures
     from asynchebb.recording import file_of, record, summary
 
-    what = build_run(
+    requested = build_run(
         model,
         stimulus,
         n,
@@ -75,20 +77,21 @@ def run(
         snapshots,
         reading,
         from_rest,
+        measure,
     )
     with progress() as started:
-        dataset = record(what, out, engine, on_progress=started(model, what))
+        dataset = record(requested, out, engine, on_progress=started(model, requested))
     if dataset.attrs["engine"] != engine:
-        typer.echo(f"this run was finished before, on the {dataset.attrs['engine']} engine")
-    picture = file_of(what, out).with_suffix(".png")
+        typer.echo(f"this run was already finished, on the {dataset.attrs['engine']} engine")
+    picture = file_of(requested, out).with_suffix(".png")
     figures.save(figures.run(dataset), picture)
-    print_table(str(dataset.attrs["title"]), summary(dataset, run=what), _labels(dataset))
-    typer.echo(f"{file_of(what, out)}\n{picture}")
+    print_table(str(dataset.attrs["title"]), summary(dataset, run=requested), _labels(dataset))
+    typer.echo(f"{file_of(requested, out)}\n{picture}")
 
 
 @app.command("list")
 def list_variants() -> None:
-    """Every rule, schedule, dynamics, stimulus and measure, with its equation or a line on what it is."""
+    """List every rule, schedule, dynamics, stimulus and measure, with its equation or a short description."""
     import inspect
 
     from asynchebb import measures, metrics, values
@@ -100,9 +103,9 @@ def list_variants() -> None:
             typer.echo(_indented(cls))
     typer.secho("measure", bold=True)
     for measure in measures.MEASURES.values():
-        further = "; ".join(filter(None, [measure.unit, measure.better and f"{measure.better} is better"]))
+        details = "; ".join(filter(None, [measure.unit, measure.better and f"{measure.better} is better"]))
         typer.echo(f"  {measure.name}({', '.join(measure.needs)})")
-        typer.echo(f"      {measure.label}{f' ({further})' if further else ''}")
+        typer.echo(f"      {measure.label}{f' ({details})' if details else ''}")
     typer.secho("metric", bold=True)
     for name, function in vars(metrics).items():
         if inspect.isfunction(function) and function.__module__ == metrics.__name__ and not name.startswith("_"):
@@ -111,7 +114,7 @@ def list_variants() -> None:
 
 
 def _labels(dataset: Any) -> dict[str, str]:
-    """What the measures are called, a user's own included."""
+    """Labels of all measures, including user-defined ones."""
     from asynchebb.measures import LABELS
 
     return {str(name): str(variable.attrs.get("long_name", name)) for name, variable in dataset.items()} | LABELS
@@ -119,10 +122,10 @@ def _labels(dataset: Any) -> dict[str, str]:
 
 @app.command()
 def show(
-    file: Annotated[Path, typer.Argument(help="a run kept by asynchebb (.nc)")],
-    out: Annotated[Path | None, typer.Option(help="PNG to draw; by default beside the file")] = None,
+    file: Annotated[Path, typer.Argument(help="a run saved by asynchebb (.nc)")],
+    out: Annotated[Path | None, typer.Option(help="PNG to write; by default next to the run")] = None,
 ) -> None:
-    """Draw a kept run again."""
+    """Redraw a saved run."""
     from asynchebb import figures
     from asynchebb.recording import open_run, summary
 
@@ -137,7 +140,7 @@ def show(
 def reproduce(
     figures: Annotated[
         list[str] | None,
-        typer.Argument(help="fig1, fig2, fig3, figA, figC, figF … ; none: all of them", show_default=False),
+        typer.Argument(help="fig1, fig2, fig3, figA, figC, figF …; by default all of them", show_default=False),
     ] = None,
     scale: Annotated[
         str, typer.Option(help="smoke (seconds), small (a million steps per run) or paper (ten million)")
@@ -148,13 +151,13 @@ def reproduce(
     engine: shared.Engine = "cpu",
     retry_failed: shared.RetryFailed = False,
     beside: Annotated[
-        Path | None, typer.Option(help="folder of a reproduction at another scale, to stand beside in claims.md")
+        Path | None, typer.Option(help="folder of a reproduction at another scale, to include in claims.md")
     ] = None,
-    out: Annotated[Path, typer.Option(help="folder for runs, pictures, numbers and report")] = Path("reproduction"),
+    out: Annotated[Path, typer.Option(help="output folder for runs, figures, numbers and report")] = Path("reproduction"),
 ) -> None:
-    """Run the paper's experiments, draw its figures, and judge each of its claims: one page, index.html.
+    """Run the paper's experiments, draw its figures and judge each of its claims, all on one page (index.html).
 
-    What has been run is not run again: stopped at any moment, the same command goes on, and in the end only redraws.
+    Finished runs are not repeated: if interrupted, the same command resumes, and once complete it only redraws.
     """
     from asynchebb.experiments import reproduce as all_experiments
     from asynchebb.sweeps import executors
@@ -176,12 +179,12 @@ def reproduce(
 
 @app.command()
 def movie(
-    run: Annotated[Path, typer.Argument(help="a run kept by asynchebb (.nc)")],
-    out: Annotated[Path | None, typer.Option(help="GIF or MP4 to write; by default a GIF beside the run")] = None,
-    neurons: Annotated[int, typer.Option(help="how many fields to show, of the most active neurons")] = 100,
-    seconds: Annotated[float, typer.Option(help="how long it plays")] = 6.0,
+    run: Annotated[Path, typer.Argument(help="a run saved by asynchebb (.nc)")],
+    out: Annotated[Path | None, typer.Option(help="GIF or MP4 to write; by default a GIF next to the run")] = None,
+    neurons: Annotated[int, typer.Option(help="number of neurons to show, the most active ones")] = 100,
+    seconds: Annotated[float, typer.Option(help="duration of the animation")] = 6.0,
 ) -> None:
-    """Write an animation of the receptive fields as they form."""
+    """Animate the receptive fields as they form."""
     from asynchebb import movies
     from asynchebb.recording import open_run
 
@@ -192,14 +195,14 @@ def movie(
 
 @app.command()
 def warmup() -> None:
-    """Compile the paper's models once, so that the first run of each starts at once."""
+    """Compile the paper's models in advance, so that the first run of each starts immediately."""
     from asynchebb.engines import cpu
     from asynchebb.network import MODELS
 
     for name, preset in MODELS.items():
         # Snapshots are tested on a frozen copy of the network.
         new = [cpu.warm_up(network) for network in (preset(), preset().frozen())]
-        typer.echo(f"{name}: {'compiled' if any(new) else 'compiled before'}")
+        typer.echo(f"{name}: {'compiled' if any(new) else 'already compiled'}")
     typer.echo(str(cpu.cache_folder()))
 
 
@@ -210,7 +213,7 @@ def _indented(documented: Any) -> str:
 
 
 def main() -> None:
-    """Run the command line; what the user got wrong is said in a sentence, without a traceback."""
+    """Run the command line; report user errors in one sentence, without a traceback."""
     from asynchebb.checks import InputError
     from asynchebb.files import disk_is_full
     from asynchebb.simulate import Diverged
@@ -220,28 +223,26 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except usage_error as error:
-        code = _said(error.format_message(), 2)
+        code = _report(error.format_message(), 2)
     except InputError as error:
-        code = _said(str(error), 2)
+        code = _report(str(error), 2)
     except MemoryError as error:
-        code = _said(f"n or m is too large for this machine's memory ({error})", 2)
+        code = _report(f"n or m is too large for this machine's memory ({error})", 2)
     except (Diverged, FloatingPointError) as error:
-        code = _said(str(error), 1)
+        code = _report(str(error), 1)
     except Stopped as error:
-        code = _said(f"{error}; what is done is kept, and the same command goes on from there", 1)
+        code = _report(f"{error}; finished work is saved, and {RESUME}", 1)
     except (OSError, RuntimeError) as error:
         if not disk_is_full(error):
             raise
-        code = _said("there is no space left; what is done is kept, and the same command goes on from there", 1)
+        code = _report(f"there is no space left; finished work is saved, and {RESUME}", 1)
     if code == 130:  # Ctrl-C, as Typer passes it on
-        so_on = (
-            "nothing was written" if "encode" in sys.argv[1:2] else "the same command goes on from the last snapshot"
-        )
-        _said(f"interrupted; {so_on}", code)
+        outcome = "nothing was written" if "encode" in sys.argv[1:2] else f"{RESUME} from the last snapshot"
+        _report(f"interrupted; {outcome}", code)
     sys.exit(code)
 
 
-def _said(sentence: str, code: int) -> int:
-    if sentence:  # help that was shown for want of a command needs no more words
+def _report(sentence: str, code: int) -> int:
+    if sentence:  # it is empty when help was shown because no command was given
         print(f"asynchebb: {sentence}", file=sys.stderr)
     return code

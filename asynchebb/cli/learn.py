@@ -1,4 +1,4 @@
-"""The commands for one's own data: learn, encode, compare."""
+"""The commands for the user's own data: learn, encode, compare."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ DataText = Annotated[
         "images",
     ),
 ]
-ArrayName = Annotated[str | None, typer.Option(help="which array of a file holds the data")]
-Labels = Annotated[str | None, typer.Option(help="which array of the file holds the labels, or a file of them")]
-Passes = Annotated[int, typer.Option(help="how often all data are shown")]
+ArrayName = Annotated[str | None, typer.Option(help="name of the array in the file that holds the data")]
+Labels = Annotated[str | None, typer.Option(help="name of the array in the file that holds the labels, or a file of labels")]
+Passes = Annotated[int, typer.Option(help="number of passes through the data")]
 
-# Names that leave room for eight columns.
+# Short names, so that eight columns fit.
 SHORT = {
     "asynchronous": "async",
     "continuous": "contin.",
@@ -43,26 +43,26 @@ def learn(
     n: shared.N = 100,
     passes: Passes = 10,
     hold: shared.Hold = 500,
-    settle: Annotated[int, typer.Option(help="Euler steps in which a sample settles when it is encoded")] = 500,
-    r_b: Annotated[float | None, typer.Option("--r-b", help="the asynchronous model's bursting threshold: 1.0")] = None,
-    r_r: Annotated[float | None, typer.Option("--r-r", help="its refractory period: 100 Euler steps")] = None,
+    settle: Annotated[int, typer.Option(help="Euler steps for which each sample settles when it is encoded")] = 500,
+    r_b: Annotated[float | None, typer.Option("--r-b", help="bursting threshold of the asynchronous model (1.0)")] = None,
+    r_r: Annotated[float | None, typer.Option("--r-r", help="its refractory period in Euler steps (100)")] = None,
     rule: shared.Rule = None,
     dynamics: shared.Dynamics = None,
     weights: shared.Weights = None,
     from_rest: Annotated[
-        bool, typer.Option("--from-rest/--carried-over", help="does activity start from rest at each sample?")
+        bool, typer.Option("--from-rest/--carried-over", help="start from rest at each sample, or carry activity over")
     ] = False,
-    scale: Annotated[str, typer.Option(help="what data are divided by: norm (see docs), a number, or none")] = "norm",
+    scale: Annotated[str, typer.Option(help="divisor for the data: norm (see docs), a number, or none")] = "norm",
     seed: shared.Seed = 0,
     array: ArrayName = None,
     engine: shared.Engine = "cpu",
-    out: Annotated[Path, typer.Option(help="folder for the model, the picture of its fields and the report")] = Path(
+    out: Annotated[Path, typer.Option(help="output folder for the model, its receptive fields and the report")] = Path(
         "learned"
     ),
 ) -> None:
-    """Learn features of data; end in a model (NetCDF), a picture of the fields and a one-page report.
+    """Learn features from data; save the model (NetCDF), a picture of its fields and a one-page report.
 
-    What has been learned is not learned again, and what was broken off goes on where it stopped.
+    A finished model is not trained again; an interrupted one resumes where it stopped.
     """
     from asynchebb import data as datasets
     from asynchebb import learning, values
@@ -75,29 +75,29 @@ def learn(
     at_least(0)("seed", seed)
     burst = {name: value for name, value in (("r_b", r_b), ("r_r", r_r)) if value is not None}
     if burst and model != "asynchronous":
-        raise InputError(f"{', '.join(burst)} is given, but the {model} model has none; leave it out")
+        raise InputError(f"{', '.join(burst)} is given, but the {model} model does not use it; leave it out")
     given = {"rule": rule, "dynamics": dynamics, "weights": weights}
     parts = {kind: values.parse(kind, text) for kind, text in given.items() if text is not None}
-    own = {**parts, **burst, "hold": hold, "settle": settle, "max_iter": passes, "scale": _scale(scale)}
-    own["from_rest"] = from_rest
-    network = MODELS[model](n, random_state=seed, engine=engine, **own)
+    options = {**parts, **burst, "hold": hold, "settle": settle, "max_iter": passes, "scale": _scale(scale)}
+    options["from_rest"] = from_rest
+    network = MODELS[model](n, random_state=seed, engine=engine, **options)
     shown = datasets.load(data, array)
     with _sentences(), _progress(f"{model} on {shown.name}") as on_progress:
         measures = learning.learn(network, shown, out, "asynchebb " + shlex.join(sys.argv[1:]), on_progress)
-    shared.print_table(f"{type(network).__name__} on {shown.name}", measures, learning.MEASURES)
+    shared.print_table(f"{type(network).__name__} on {shown.name}", measures, learning.TOLD)
     for name in ("model.nc", "fields.png", "report.html"):
         typer.echo(str(out / name))
 
 
 def encode(
-    model: Annotated[Path, typer.Argument(help="a model that `asynchebb learn` or ah.save_model has kept (.nc)")],
+    model: Annotated[Path, typer.Argument(help="a model saved by `asynchebb learn` or ah.save_model (.nc)")],
     data: DataText,
     array: ArrayName = None,
     labels: Labels = None,
     dynamics: shared.Dynamics = None,
     out: Annotated[Path, typer.Option(help=".npy for the codes alone, .npz for codes and labels")] = Path("codes.npy"),
 ) -> None:
-    """Write the rates to which each sample brings the model: an array (samples, neurons)."""
+    """Encode data: write the settled rates for each sample, an array (samples, neurons)."""
     from asynchebb import data as datasets
     from asynchebb import learning, model_file, values
     from asynchebb.checks import InputError
@@ -105,8 +105,8 @@ def encode(
     from asynchebb.weights import Exponential
 
     if Path(data).exists() and out.exists() and out.samefile(data):
-        raise InputError(f"out is {str(out)!r}, which is the data; it must be another file")
-    # To encode, neither a rule nor initial weights are needed: those of the user's own need not be there.
+        raise InputError(f"out is {str(out)!r}, which is the data file; it must be a different file")
+    # Encoding needs neither a rule nor initial weights, so user-defined ones need not be available.
     given = {"rule": Hebbian(), "weights": Exponential()} | (
         {} if dynamics is None else {"dynamics": values.parse("dynamics", dynamics)}
     )
@@ -120,18 +120,18 @@ def encode(
 def compare(
     data: DataText,
     n: Annotated[
-        int | None, typer.Option(help="components; by default half as many as features, 100 at the most")
+        int | None, typer.Option(help="components; by default half the number of features, at most 100")
     ] = None,
-    seeds: Annotated[int, typer.Option(help="how often each method is measured")] = 3,
+    seeds: Annotated[int, typer.Option(help="number of random seeds per method")] = 3,
     passes: Passes = 10,
-    method: Annotated[list[str] | None, typer.Option(help="one of them, or several times: several; else all")] = None,
+    method: Annotated[list[str] | None, typer.Option(help="method to measure; repeat for several; by default all")] = None,
     array: ArrayName = None,
     labels: Labels = None,
-    out: Annotated[Path, typer.Option(help="folder for table, JSON and plot")] = Path("comparison"),
+    out: Annotated[Path, typer.Option(help="output folder for table, JSON and plot")] = Path("comparison"),
 ) -> None:
-    """Measure the networks beside scikit-learn's NMF, dictionary learning, PCA and ICA on the same data.
+    """Compare the networks with scikit-learn's NMF, dictionary learning, PCA and ICA on the same data.
 
-    What has been measured is not measured again.
+    Finished measurements are not repeated.
     """
     from rich import box
     from rich.console import Console
@@ -157,11 +157,11 @@ def compare(
         table.add_column(SHORT.get(one, one), justify="right")
     for name in comparison.shown_measures(outcome):
         cells = (comparison.cell(found, name).partition(" ±")[0] for found in outcome["methods"].values())
-        table.add_row(measures.MEASURES[name].says, *cells)
+        table.add_row(measures.MEASURES[name].label, *cells)
     Console().print(table)
     for line in outcome["left_out"]:
         typer.echo(line)
-    typer.echo("What each measure is, what is better, and how it varies with the seed, is in comparison.md.")
+    typer.echo("comparison.md defines each measure, says which direction is better and gives the spread over seeds.")
     for name in ("comparison.md", "comparison.json", "comparison.png"):
         typer.echo(str(out / name))
 
@@ -179,33 +179,33 @@ def _scale(text: str) -> Any:
 
 @contextmanager
 def _sentences() -> Iterator[None]:
-    """What scikit-learn says against an argument, as what we say ourselves."""
+    """Turn scikit-learn's errors about arguments into ours, and warnings of a silent network into one-line messages."""
     import warnings
 
     from asynchebb.checks import InputError
     from asynchebb.estimators import SilentNetwork
 
     try:
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", SilentNetwork)
             yield
     except (ValueError, TypeError) as error:
         raise InputError(str(error)) from error
-    for warning in said:
+    for warning in caught:
         if issubclass(warning.category, SilentNetwork):
             typer.echo(f"asynchebb: warning: {warning.message}", err=True)
 
 
 @contextmanager
 def _progress(name: str) -> Iterator[Any]:
-    """A bar: samples done, samples a second, time left."""
+    """A progress bar: samples done, samples per second, time left."""
     from rich import progress as bars
 
     with shared.bar("samples") as shown:
         tasks: list[bars.TaskID] = []
 
         def done(samples: int, of: int) -> None:
-            if not tasks:  # not before it has begun: it may yet be refused
+            if not tasks:  # only once learning has begun: the input may still be rejected
                 tasks.append(shown.add_task(name, total=of, completed=samples))
             shown.update(tasks[0], completed=samples)
 

@@ -1,4 +1,4 @@
-"""What several commands share: the options that make a run, progress bars, tables."""
+"""Shared by several commands: the options that define a run, progress bars, tables."""
 
 from __future__ import annotations
 
@@ -15,32 +15,36 @@ if TYPE_CHECKING:
 
 Model = Annotated[str, typer.Option(help="asynchronous, continuous or discrete")]
 TheReading = Annotated[
-    str, typer.Option(help="of the paper: paper, under which most of it holds, or notebook, the authors' code")
+    str, typer.Option(help="of the paper: paper (most of its claims hold) or notebook (the authors' code)")
 ]
 FromRest = Annotated[
     bool | None,
     typer.Option(
         "--from-rest/--carried-over",
-        help="does activity start from rest at each stimulus, or carry over?",
-        show_default="as the reading has it",
+        help="start from rest at each stimulus, or carry activity over",
+        show_default="depends on the reading",
     ),
 ]
-Stimulus = Annotated[str, typer.Option(help='what is shown, like "Bars(14, probability=0.1)"')]
-N = Annotated[int, typer.Option(help="neurons")]
-Samples = Annotated[int, typer.Option(help="stimuli shown")]
-Hold = Annotated[int, typer.Option(help="Euler steps each stimulus is held")]
-Rule = Annotated[str | None, typer.Option(help='instead of the model\'s, like "Foldiak(p=0.05)" or "file.py:Rule()"')]
-Schedule = Annotated[str | None, typer.Option(help='instead of the model\'s, like "Asynchronous(r_b=2, r_r=50)"')]
-Dynamics = Annotated[str | None, typer.Option(help='instead of the model\'s, like "Projected(dt=0.01)"')]
-Weights = Annotated[str | None, typer.Option(help='instead of the model\'s, like "Gaussian(rectified=True)"')]
-Seed = Annotated[int, typer.Option(help="of initial weights and stimuli")]
+Stimulus = Annotated[str, typer.Option(help='stimulus set, like "Bars(14, probability=0.1)"')]
+N = Annotated[int, typer.Option(help="number of neurons")]
+Samples = Annotated[int, typer.Option(help="number of stimuli shown")]
+Hold = Annotated[int, typer.Option(help="Euler steps per stimulus")]
+Rule = Annotated[str | None, typer.Option(help='replaces the model\'s own, like "Foldiak(p=0.05)" or "file.py:Rule()"')]
+Schedule = Annotated[str | None, typer.Option(help='replaces the model\'s own, like "Asynchronous(r_b=2, r_r=50)"')]
+Dynamics = Annotated[str | None, typer.Option(help='replaces the model\'s own, like "Projected(dt=0.01)"')]
+Weights = Annotated[str | None, typer.Option(help='replaces the model\'s own, like "Gaussian(rectified=True)"')]
+Seed = Annotated[int, typer.Option(help="random seed for initial weights and stimuli")]
 Dtype = Annotated[str, typer.Option(help="float32 or float64")]
-Snapshots = Annotated[int, typer.Option(help="moments on the way at which the network is tested and kept")]
+Snapshots = Annotated[int, typer.Option(help="number of times the network is tested and saved during training")]
+Measures = Annotated[
+    list[str] | None,
+    typer.Option("--measure", help='also record this measure, like "factors_found" or "file.py:function"; may be repeated'),
+]
 Engine = Annotated[str, typer.Option(help="cpu or reference")]
-Workers = Annotated[int | None, typer.Option(help="processes, by default one a core; jobs, on Slurm")]
-Dask = Annotated[str | None, typer.Option(help="a Dask scheduler to do the work, like tcp://host:8786")]
-Slurm = Annotated[str | None, typer.Option(help="let Slurm do it; Slurm's options: partition=short,time=60")]
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="try again what has failed before")]
+Workers = Annotated[int | None, typer.Option(help="number of processes (default: one per core), or of Slurm jobs")]
+Dask = Annotated[str | None, typer.Option(help="run on this Dask scheduler, like tcp://host:8786")]
+Slurm = Annotated[str | None, typer.Option(help="run on Slurm with these options: partition=short,time=60")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="retry runs that failed before")]
 
 
 def build_run(
@@ -58,12 +62,14 @@ def build_run(
     snapshots: int,
     reading: str,
     from_rest: bool | None,
+    measure: list[str] | None,
 ) -> Run:
-    """The run that these options say."""
+    """The run defined by these options."""
     from asynchebb import values
     from asynchebb.checks import one_of
+    from asynchebb.measures import USUAL
     from asynchebb.network import MODELS, READINGS
-    from asynchebb.simulate import Phase, Run, check_stimulus
+    from asynchebb.simulate import Phase, Probe, Run, check_stimulus
 
     one_of("model", model, MODELS)
     one_of("reading", reading, READINGS)
@@ -71,12 +77,19 @@ def build_run(
     changes = {kind: values.parse(kind, text) for kind, text in given.items() if text is not None}
     shown = values.parse("stimulus", stimulus)
     check_stimulus(shown)
-    phase = Phase(shown, samples, hold, snapshots, READINGS[reading].from_rest if from_rest is None else from_rest)
-    return Run(MODELS[model](n, shown.m, reading, **changes), (phase,), seed=seed, dtype=dtype)
+    rests = READINGS[reading].from_rest if from_rest is None else from_rest
+    recorded = (*USUAL, *(values.parse_measure(text) for text in measure or []))
+    return Run(
+        MODELS[model](n, shown.m, reading, **changes),
+        (Phase(shown, samples, hold, snapshots, rests),),
+        (Probe(shown, from_rest=rests, measures=recorded),),
+        seed=seed,
+        dtype=dtype,
+    )
 
 
 def bar(things: str) -> Any:
-    """Progress bars: how many steps (or samples) are done, how many a second, time left."""
+    """A set of progress bars: steps (or samples) done, steps per second, time left."""
     from rich import progress as bars
 
     class Speed(bars.ProgressColumn):
@@ -103,7 +116,7 @@ def progress() -> Iterator[Callable[[str, Run], Callable[[int], object]]]:
             tasks: list[bars.TaskID] = []
 
             def done(steps: int) -> None:
-                if not tasks:  # not before the run has begun: it may yet be refused
+                if not tasks:  # only once the run has begun: it may still be rejected
                     tasks.append(shown.add_task(name, total=run.steps, completed=steps))
                 shown.update(tasks[0], completed=steps)
 
@@ -113,12 +126,12 @@ def progress() -> Iterator[Callable[[str, Run], Callable[[int], object]]]:
 
 
 def executor(workers: int | None, dask: str | None, slurm: str | None, out: Path) -> AbstractContextManager[Any]:
-    """Who does the work."""
+    """The executor that these options select."""
     from asynchebb.checks import InputError
     from asynchebb.sweeps import executors
 
     if dask is not None and slurm is not None:
-        raise InputError("dask and slurm are both given; it must be one of them")
+        raise InputError("dask and slurm are both given; it must be only one of them")
     if dask is not None and workers is not None:
         raise InputError("workers is given, but a Dask cluster has its own; it must be left out with dask")
     if dask is not None:
@@ -129,7 +142,7 @@ def executor(workers: int | None, dask: str | None, slurm: str | None, out: Path
 
 
 def print_table(title: str, rows: dict[str, Any], labels: dict[str, str]) -> None:
-    """Measures by name; or, for a table of them by model, a column for each model."""
+    """Print measures by name; given one such table per model, print a column for each model."""
     from rich.console import Console
     from rich.table import Table
 
@@ -148,7 +161,7 @@ def _number(value: float) -> str:
 
 
 def print_claims(outcome: Outcome) -> None:
-    """Each claim, and whether it holds."""
+    """Print each claim and whether it holds."""
     from rich.console import Console
     from rich.table import Table
 
@@ -159,8 +172,8 @@ def print_claims(outcome: Outcome) -> None:
         table.add_column(column)
     for finding in outcome.findings:
         for judged in finding.claims:
-            said = f"{MARKS[judged.over_all]} {judged.over_all}"
-            table.add_row(judged.claim.id, judged.claim.says, judged.claim.where, said)
+            verdict = f"{MARKS[judged.over_all]} {judged.over_all}"
+            table.add_row(judged.claim.id, judged.claim.says, judged.claim.where, verdict)
     Console().print(table)
     if outcome.scale == "smoke":
         typer.echo(TOO_SHORT)

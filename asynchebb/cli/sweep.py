@@ -1,4 +1,4 @@
-"""asynchebb sweep: run a grid of runs, see how it stands, draw it."""
+"""`asynchebb sweep`: run a parameter sweep, check its progress, plot it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ import typer
 from asynchebb.cli import shared
 from asynchebb.cli.shared import build_run
 
-app = typer.Typer(no_args_is_help=True, help="Run a grid of runs, see how it stands, draw it.")
+app = typer.Typer(no_args_is_help=True, help="Run a parameter sweep, check its progress, plot it.")
 
-# What an option in a file must be, where it is not text.
+# Types of the options in a file that are not text.
 KINDS: dict[str, tuple[type, str]] = {
     **dict.fromkeys(("n", "samples", "hold", "seed", "snapshots", "workers"), (int, "a whole number")),
     "from_rest": (bool, "true or false"),
+    "measure": (list, "a list of names"),
 }
-OTHERS = ("engine", "workers", "dask", "slurm", "out")  # what a file may say beside the run and the axes
+OTHERS = ("engine", "workers", "dask", "slurm", "out")  # options a file may set besides the run and the axes
 
 TheFolder = Annotated[Path, typer.Argument(help="the sweep's folder")]
-TheGrid = Annotated[str | None, typer.Option(help="which sweep, of several in the folder; else the one started last")]
+TheGrid = Annotated[str | None, typer.Option(help="which sweep, if the folder holds several; by default the latest")]
 
 
 @app.command()
@@ -33,7 +34,7 @@ def run(
         typer.Option(help='one axis: "schedule.r_b=0.5,1,2", "rule.eta=log(1e-4, 1e-1, 4)", "seed=range(5)"'),
     ] = None,
     zip: Annotated[
-        list[str] | None, typer.Option(help='axes that go together instead of multiplying, like "n,hold"')
+        list[str] | None, typer.Option(help='axes that vary together instead of multiplying, like "n,hold"')
     ] = None,
     model: shared.Model = "asynchronous",
     stimulus: shared.Stimulus = "Crossbars(14)",
@@ -49,17 +50,18 @@ def run(
     snapshots: shared.Snapshots = 1,
     reading: shared.TheReading = "paper",
     from_rest: shared.FromRest = None,
+    measure: shared.Measures = None,
     engine: shared.Engine = "cpu",
     workers: shared.Workers = None,
     dask: shared.Dask = None,
     slurm: shared.Slurm = None,
     retry_failed: shared.RetryFailed = False,
-    yes: Annotated[bool, typer.Option("--yes", help="yes, the grid is meant to be that large")] = False,
-    out: Annotated[Path, typer.Option(help="folder for the sweep")] = Path("sweep"),
+    yes: Annotated[bool, typer.Option("--yes", help="confirm a very large grid")] = False,
+    out: Annotated[Path, typer.Option(help="output folder")] = Path("sweep"),
 ) -> None:
-    """Run a model with every combination of some values, each run once, and keep all of them in one folder.
+    """Run a model with every combination of some values and save all runs in one folder; no run is repeated.
 
-    Stopped at any moment, the same command goes on. What fails is kept with its error.
+    If interrupted, the same command resumes. A run that fails is recorded with its error.
     """
     from asynchebb.checks import InputError
     from asynchebb.sweeps import run_grid
@@ -70,11 +72,11 @@ def run(
     axes: dict[str, list] = {}
     tied = [[name.strip() for name in names.split(",")] for names in zip or []]
     if file is not None:
-        said, from_file, tied_in_file = _read(file, [*options, *OTHERS])
-        said = {name: value for name, value in said.items() if not _is_given(context, name)}
-        options |= {name: value for name, value in said.items() if name in options}
-        engine, workers = said.get("engine", engine), said.get("workers", workers)
-        dask, slurm, out = said.get("dask", dask), said.get("slurm", slurm), Path(said.get("out", out))
+        settings, from_file, tied_in_file = _read(file, [*options, *OTHERS])
+        settings = {name: value for name, value in settings.items() if not _is_given(context, name)}
+        options |= {name: value for name, value in settings.items() if name in options}
+        engine, workers = settings.get("engine", engine), settings.get("workers", workers)
+        dask, slurm, out = settings.get("dask", dask), settings.get("slurm", slurm), Path(settings.get("out", out))
         tied = tied or tied_in_file
     base = build_run(**options)
     if file is not None:
@@ -104,7 +106,7 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 
 def _read(file: Path, known: list[str]) -> tuple[dict[str, Any], dict[str, Any], list[list[str]]]:
-    """The options, the axes and the tied axes that a TOML file says."""
+    """The options, axes and tied axes in a TOML file."""
     import tomllib
 
     from asynchebb.checks import InputError
@@ -116,14 +118,14 @@ def _read(file: Path, known: list[str]) -> tuple[dict[str, Any], dict[str, Any],
     vary, tied = content.pop("vary", {}), content.pop("zip", [])
     for name, value in content.items():
         if name not in known:
-            raise InputError(f"{file} says {name!r}; it may say {', '.join(known)}, zip and [vary]")
-        kind, told = KINDS.get(name, (str, "text"))
+            raise InputError(f"{file} sets {name!r}; it may set {', '.join(known)}, zip and [vary]")
+        kind, accepted = KINDS.get(name, (str, "text"))
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise InputError(f"{file} says {name} = {value!r}; it must be {told}")
+            raise InputError(f"{file} sets {name} = {value!r}; it must be {accepted}")
     if not isinstance(tied, str | list) or not all(isinstance(names, str | list) for names in tied):
-        raise InputError(f'{file} says zip = {tied!r}; it must be written like zip = ["n", "hold"]')
+        raise InputError(f'{file} sets zip = {tied!r}; it must be written like zip = ["n", "hold"]')
     if not isinstance(vary, dict):
-        raise InputError(f"{file} says vary = {vary!r}; it must be a table: [vary]")
+        raise InputError(f"{file} sets vary = {vary!r}; it must be a table: [vary]")
     tied = [tied] if isinstance(tied, str) else tied
     if tied and all(isinstance(name, str) and "," not in name for name in tied):
         tied = [tied]  # zip = ["n", "hold"]
@@ -132,7 +134,7 @@ def _read(file: Path, known: list[str]) -> tuple[dict[str, Any], dict[str, Any],
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """schedule.r_b = [...] is a table in a table to TOML, unless it is put in quotes."""
+    """Flatten nested tables: TOML reads an unquoted schedule.r_b = [...] as a table within a table."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
         flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
@@ -150,7 +152,7 @@ def _values(base: Any, name: str, given: Any) -> list:
 
 @app.command()
 def status(folder: TheFolder) -> None:
-    """How a sweep stands, whoever has started it wherever: runs done, running, failed, time left."""
+    """Show the progress of a sweep started on any machine: runs done, running, failed, time left."""
     from datetime import datetime
 
     from asynchebb.sweeps import Folder
@@ -179,22 +181,22 @@ def _print_failures(points: Any, most: int = 5) -> None:
         typer.echo(f"  {values}: {error.splitlines()[0]}")
     if failures:
         more = f"and {len(failures) - most} more; " if len(failures) > most else ""
-        typer.echo(f"  {more}all errors are in {points.folder.runs}/*.failed; --retry-failed tries again")
+        typer.echo(f"  {more}all errors are in {points.folder.runs}/*.failed; --retry-failed runs them again")
 
 
 @app.command()
 def plot(
     folder: TheFolder,
-    measure: Annotated[str, typer.Option(help="what to draw: any measure of the sweep")] = "error",
+    measure: Annotated[str, typer.Option(help="measure to plot: any one of the sweep")] = "error",
     at: Annotated[
         list[str] | None,
-        typer.Option(help='draw only these values of an axis, like "hold=500" or "schedule.r_b=0.5,1"'),
+        typer.Option(help='plot only these values of an axis, like "hold=500" or "schedule.r_b=0.5,1"'),
     ] = None,
-    fields: Annotated[bool, typer.Option("--fields", help="draw the receptive fields instead of a measure")] = False,
+    fields: Annotated[bool, typer.Option("--fields", help="plot the receptive fields instead of a measure")] = False,
     grid: TheGrid = None,
-    out: Annotated[Path | None, typer.Option(help="PNG or PDF to draw; by default in the folder")] = None,
+    out: Annotated[Path | None, typer.Option(help="PNG or PDF to write; by default in the folder")] = None,
 ) -> None:
-    """Draw a sweep: a curve over one parameter, a heat map of two, several of three; mean ± sd over seeds."""
+    """Plot a sweep: a curve for one parameter, a heat map for two, several for three; mean ± sd over seeds."""
     from asynchebb.figures import save
     from asynchebb.sweeps import figures, open_sweep
     from asynchebb.sweeps.results import select

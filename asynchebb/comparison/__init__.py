@@ -26,7 +26,7 @@ from asynchebb.estimators.rows import norm_scale
 from asynchebb.sweeps.executors import Stopped
 
 IDLE = 5  # seconds after which a process that nobody waits for ends
-LOGARITHMIC = ("fit_seconds", "learned_a_second", "encoded_a_second")
+LOGARITHMIC = ("fit_seconds", "learned_per_second", "encoded_per_second")
 
 
 def compare(
@@ -142,7 +142,10 @@ def _outcome(
         "components": n,
         "passes": passes,
         "seeds": seeds,
-        "measures": {name: measure._asdict() for name, measure in MEASURES.items()},
+        "measures": {
+            name: {"label": measure.label, "better": measure.better, "meaning": measure.meaning}
+            for name, measure in MEASURES.items()
+        },
         "left_out": [
             *([no_classes] if no_classes else []),
             *(f"{method} is left out: {why}." for method, runs in measured.items() if (why := runs[0].get("left_out"))),
@@ -191,13 +194,13 @@ def markdown(outcome: dict[str, Any]) -> str:
         "| measure | better | " + " | ".join(methods) + " |",
         "| --- | --- " + "| ---: " * len(methods) + "|",
         *(
-            f"| {MEASURES[name].says} | {MEASURES[name].better} | "
+            f"| {MEASURES[name].label} | {MEASURES[name].better} | "
             + " | ".join(cell(found, name) for found in methods.values())
             + " |"
             for name in shown
         ),
         "",
-        *(f"- *{MEASURES[name].says}*: {MEASURES[name].means}." for name in shown),
+        *(f"- *{MEASURES[name].label}*: {MEASURES[name].meaning}." for name in shown),
         "",
         *outcome["left_out"],
         f"Machine: {', '.join(f'{name} {value}' for name, value in outcome['machine'].items())}.",

@@ -6,63 +6,95 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from asynchebb import measures as shared
 from asynchebb import metrics
 from asynchebb.comparison.methods import BATCH, NETWORKS, RAW, make, reconstructed
+from asynchebb.measures import Measure
 
 TESTED = 0.25  # share of the samples that no method learns from
 PHASES = 5  # at the most, into which the classes are divided
 NEIGHBOURS = 5
 
 
-class Measure(NamedTuple):
-    says: str
-    better: str  # "less" or "more", if one can say
-    means: str
+@shared.measure("active share")
+def active(codes):
+    """share of the units of a code that are not 0"""
+    return np.count_nonzero(codes) / codes.size
 
 
-MEASURES = {
-    "error": Measure(
-        "reconstruction error",
-        "less",
-        "1 − cos(x, x̂), mean over the tested samples; x̂ is what inverse_transform makes of the code: a network's, Wᵀy",
-    ),
-    "residual": Measure("residual", "less", "Σ|x − x̂|² / Σ|x|² over the tested samples"),
-    "readout": Measure(
+@shared.measure("factor recovery", better="more")
+def recovery(W, factors):
+    """mean cosine of each factor with a component of its own (Hungarian assignment)"""
+    return metrics.factor_recovery(_upright(W, factors), factors).mean()
+
+
+@shared.measure("factors found", better="more")
+def factors_found(W, factors):
+    """that are the nearest one of some component, with cosine above 0.85"""
+    return metrics.count_fields(_upright(W, factors), factors).distinct
+
+
+def _upright(components: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """The sign of a principal or an independent component says nothing: take the one that fits a factor better."""
+    cosines = components @ factors.T
+    return np.where(cosines.max(axis=1) >= -cosines.min(axis=1), 1, -1)[:, None] * components
+
+
+def _told(name: str, label: str, better: str, meaning: str) -> Measure:
+    """What takes more than arrays to measure."""
+    return Measure(name, label, None, better, meaning=meaning)
+
+
+MEASURES: dict[str, Measure] = {
+    "error": shared.MEASURES["code_error"],
+    "residual": shared.MEASURES["residual"],
+    "readout": _told(
+        "readout",
         "error of the best linear readout",
         "less",
         "1 − cos(x, x̂) with the x̂ of a linear regression from codes to data, fitted on the samples that were learned, "
         "for those tested; how much of the data is in the code, however it is read",
     ),
-    "hoyer": Measure("Hoyer sparseness", "", "of a code's absolute values: 0 all alike, 1 one alone (Hoyer 2004)"),
-    "active": Measure("active share", "", "share of the units of a code that are not 0"),
-    "linear_probe": Measure("accuracy, linear", "more", "of a logistic regression on the (standardised) codes"),
-    "neighbours": Measure("accuracy, neighbours", "more", f"of the {NEIGHBOURS} nearest neighbours among the codes"),
-    "recovery": Measure(
-        "factor recovery", "more", "mean cosine of each factor with a component of its own (Hungarian assignment)"
+    "hoyer": shared.MEASURES["code_hoyer"],
+    "active": active,
+    "linear_probe": _told(
+        "linear_probe", "accuracy, linear", "more", "of a logistic regression on the (standardised) codes"
     ),
-    "factors_found": Measure(
-        "factors found", "more", "that are the nearest one of some component, with cosine above 0.85"
+    "neighbours": _told(
+        "neighbours", "accuracy, neighbours", "more", f"of the {NEIGHBOURS} nearest neighbours among the codes"
     ),
-    "forgetting": Measure(
+    "recovery": recovery,
+    "factors_found": factors_found,
+    "forgetting": _told(
+        "forgetting",
         "forgetting",
         "less",
         f"the classes come in up to {PHASES} groups, one after the other; how far the error on the earlier groups has "
         "risen from its lowest by the end",
     ),
-    "error_after_phases": Measure(
-        "error after the groups", "less", "reconstruction error on all groups at the end of that"
+    "error_after_phases": _told(
+        "error_after_phases", "error after the groups", "less", "reconstruction error on all groups at the end of that"
     ),
-    "fit_seconds": Measure("seconds to fit", "less", "wall time of fit, compiled before"),
-    "learned_a_second": Measure("learned a second", "more", f"samples a second of partial_fit, {BATCH} (or n) a call"),
-    "encoded_a_second": Measure("encoded a second", "more", "samples a second of transform"),
-    "megabytes": Measure(
-        "memory (MB)", "less", "the most that fit and transform take beyond what a small fit before them has left"
+    "fit_seconds": _told("fit_seconds", "seconds to fit", "less", "wall time of fit, compiled before"),
+    "learned_per_second": _told(
+        "learned_per_second",
+        "learned per second",
+        "more",
+        f"samples per second of partial_fit, {BATCH} (or n) per call",
+    ),
+    "encoded_per_second": _told("encoded_per_second", "encoded per second", "more", "samples per second of transform"),
+    "megabytes": _told(
+        "megabytes",
+        "memory (MB)",
+        "less",
+        "the most that fit and transform take beyond what a small fit before them has left",
     ),
 }
+OF_CODES = ("error", "residual", "hoyer", "active", "recovery", "factors_found")  # computed from arrays alone
 
 
 def measure(
@@ -73,7 +105,7 @@ def measure(
 
     train, test = train_test_split(np.arange(len(X)), test_size=TESTED, random_state=seed, stratify=labels)
     if method == RAW:
-        return {**_sparseness(X[test]), **_probes(X[train], X[test], labels, train, test)}, None
+        return {**_of_codes(codes=X[test]), **_probes(X[train], X[test], labels, train, test)}, None
     if method in ("IncrementalPCA", "FastICA") and n > min(len(train), X.shape[1]):
         return {"left_out": f"it has no more components than features ({X.shape[1]}) or samples ({len(train)})"}, None
     with warnings.catch_warnings():
@@ -86,17 +118,21 @@ def measure(
         encoded = time.perf_counter()
         found: dict[str, Any] = {
             "fit_seconds": fitted - started,
-            "encoded_a_second": len(test) / (encoded - fitted),
-            **_errors(X[test], reconstructed(model, codes)),
-            **_sparseness(codes),
-            **_recovery(model.components_, stimulus),
+            "encoded_per_second": len(test) / (encoded - fitted),
+            **_of_codes(
+                X=X[test],
+                reconstructed=reconstructed(model, codes),
+                codes=codes,
+                W=model.components_,
+                **({"factors": stimulus.factors()} if hasattr(stimulus, "factors") else {}),
+            ),
         }
         if before is not None and (after := _memory()) is not None:
             found["megabytes"] = after - before
         trained = model.transform(X[train])
         found |= {**_readout(trained, codes, X[train], X[test]), **_probes(trained, codes, labels, train, test)}
         if hasattr(model, "partial_fit"):
-            found["learned_a_second"] = _learning_speed(make(method, n, seed, passes), X[train], n)
+            found["learned_per_second"] = _learning_speed(make(method, n, seed, passes), X[train], n)
             found |= _forgetting(lambda: make(method, n, seed, passes), X, labels, train, test, n, seed, passes)
     return found, np.asarray(model.components_, np.float32)
 
@@ -119,25 +155,21 @@ def _memory(anew: bool = False) -> float | None:
         return None
 
 
-def _errors(X: np.ndarray, again: np.ndarray) -> dict[str, float]:
-    return {
-        "error": float(1 - metrics.weight_similarity(X, again).mean()),
-        "residual": float(np.sum((X - again) ** 2) / np.sum(X**2)),
-    }
+def _of_codes(**known: Any) -> dict[str, float]:
+    """The measures that arrays alone tell, as far as they are known."""
+    found = {name: MEASURES[name].of(known) for name in OF_CODES}
+    return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def _error(X: np.ndarray, again: np.ndarray) -> float:
+    return float(metrics.reconstruction_errors(X, again).mean())
 
 
 def _readout(trained: np.ndarray, tested: np.ndarray, X: np.ndarray, X_tested: np.ndarray) -> dict[str, float]:
     """How much of the data is in the codes: the error of the linear map from codes to data that fits best."""
     from sklearn.linear_model import LinearRegression
 
-    return {"readout": _errors(X_tested, LinearRegression().fit(trained, X).predict(tested))["error"]}
-
-
-def _sparseness(codes: np.ndarray) -> dict[str, float]:
-    return {
-        "hoyer": float(np.mean([metrics.hoyer(np.abs(code)) for code in codes])),
-        "active": float(np.count_nonzero(codes) / codes.size),
-    }
+    return {"readout": _error(X_tested, LinearRegression().fit(trained, X).predict(tested))}
 
 
 def _probes(
@@ -155,18 +187,6 @@ def _probes(
     return {
         "linear_probe": float(linear.fit(trained, labels[train]).score(tested, labels[test])),
         "neighbours": float(KNeighborsClassifier(NEIGHBOURS).fit(trained, labels[train]).score(tested, labels[test])),
-    }
-
-
-def _recovery(components: np.ndarray, stimulus: Any) -> dict[str, float]:
-    if not hasattr(stimulus, "factors"):
-        return {}
-    # The sign of a principal or an independent component says nothing: take the one that fits a factor better.
-    cosines = components @ stimulus.factors().T
-    signs = np.where(cosines.max(axis=1) >= -cosines.min(axis=1), 1, -1)[:, None]
-    return {
-        "recovery": float(metrics.factor_recovery(signs * components, stimulus).mean()),
-        "factors_found": metrics.count_fields(signs * components, stimulus).distinct,
     }
 
 
@@ -209,5 +229,5 @@ def _forgetting(
                 model.partial_fit(X[batch])
         for earlier, rows_asked in enumerate(asked):
             again = reconstructed(model, model.transform(X[rows_asked]))
-            E[phase, earlier] = _errors(X[rows_asked], again)["error"]
+            E[phase, earlier] = _error(X[rows_asked], again)
     return {"forgetting": metrics.forgetting(E), "error_after_phases": float(E[-1].mean())}

@@ -95,6 +95,7 @@ step = gate = None
 Held = namedtuple("Held", "dynamics rule schedule floor smallest hold n m x x_x pixels")
 
 FIRST_BLOCK, LONGEST_BLOCK = 8, 32  # steps; after a block that could be kept, the next one is twice as long
+WORTHWHILE = 32  # steps left for which it pays to put the near neurons side by side
 RELIST = 4  # steps after which neurons that fell silent are left out, where all are run: at an onset many do
 CAUTION = 0.01  # the share by which inhibition is expected to fall from one block to the next at the most
 SMALL_MATRIX = 3_200_000  # entries that the near part of M̂ may always have: 13 MB in float32
@@ -125,7 +126,7 @@ def advance(dynamics, schedule, rule, floor, additive, smallest, state, X, hold,
         k = start = size = awake = zero
         length, whole_length, try_near = FIRST_BLOCK, FIRST_BLOCK if lazy else hold, lazy
         while k < hold:
-            if try_near and size == 0 and k < last:
+            if try_near and size == 0 and last - k >= WORTHWHILE:
                 size, awake = choose_near(held, every, P, k, last - k, room)
                 start, length = k, FIRST_BLOCK
                 if fits(awake, size, n):

@@ -1,4 +1,4 @@
-"""The networks as scikit-learn estimators, and the ON/OFF split that brings signed data to them."""
+"""The networks as scikit-learn estimators, and an ON/OFF split for signed data."""
 
 from asynchebb.estimators.hebbian import HebbianNetwork
 from asynchebb.estimators.models import MODELS, AsyncHebbian, ContinuousHebbian, DiscreteHebbian

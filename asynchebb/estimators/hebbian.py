@@ -1,4 +1,4 @@
-"""A network as a scikit-learn estimator: all but its schedule."""
+"""The base class of the scikit-learn estimators: everything except the schedule."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from asynchebb.estimators.rows import NORM, ROWS, flat, norm_scale
 from asynchebb.estimators.silence import PATIENCE, how_to_calm, warn_if_silent
 from asynchebb.network import READINGS, Network, State
 
-try:  # scikit-learn's own progress bars and monitors: it has them since version 1.9
+try:  # scikit-learn's progress bars and monitors, available since version 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 
     CALLBACKS = True
@@ -38,54 +38,54 @@ except ImportError:
         return method
 
 
-READING = READINGS["notebook"]  # what a parameter that is None stands for
-BLOCK = 64  # samples shown in one call of an engine, which cannot be interrupted
+READING = READINGS["notebook"]  # supplies the value of a parameter that is None
+BLOCK = 64  # samples per engine call, which cannot be interrupted
 TOO_STRONG = 100 * NORM  # a sample of this norm would ruin the weights
 
 
 @dataclass(eq=False, repr=False)
 class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """What the models have in common; each adds a `schedule()`.
+    """Base class of the models; each adds a `schedule()`.
 
     Parameters
     ----------
     n_components : int, default=100
-        Neurons.
+        Number of neurons.
     rule, dynamics, weights : default=None
-        Values like `ah.Oja(eta=0.01)`, `ah.Projected()`, `ah.Gaussian()`, or of your own; None: the model's.
+        Values like `ah.Oja(eta=0.01)`, `ah.Projected()`, `ah.Gaussian()`, or your own; None: the model's default.
     hold : int, default=500
-        Euler steps for which each sample is shown while the network learns.
+        Euler steps per sample while the network learns.
     from_rest : bool, default=False
-        Does activity start from rest at each sample while the network learns, or carry over from the one before?
+        Whether activity starts from rest at each sample during learning, or carries over from the previous one.
     settle : int, default=500
-        Euler steps in which `transform` lets each sample settle, from rest.
+        Euler steps for which `transform` lets the network settle on each sample, from rest.
     max_iter : int, default=10
-        How often `fit` shows all data, each time in another order.
+        Number of passes of `fit` through the data, each in a new random order.
     scale : "norm", a number, or None, default="norm"
-        What data are divided by (`scale_`). "norm": the number that brings their root mean square norm to √27, that
-        of the paper's stimuli; `fit` finds it from all data, `partial_fit` from the first that are not all zero.
-        None: data are taken as they are.
+        Divisor for the data (`scale_`). "norm": the number that brings their root mean square norm to √27, that of
+        the paper's stimuli; `fit` computes it from all data, `partial_fit` from the first batch that is not all zero.
+        None: use the data unscaled.
     learning : bool, default=True
-        False: the weights stay as they are while the activity goes on.
+        False: the weights are frozen while the activity still evolves.
     random_state : int, RandomState or None, default=None
-        Of the initial weights, and of the order in which `fit` shows the data.
+        Seeds the initial weights and the order in which `fit` shows the data.
     verbose : bool, default=False
-        Print a line for each time that all data were shown.
+        Print a line per pass through the data.
     engine : "cpu" or "reference", default="cpu"
 
-    `n_components`, `weights`, `scale` and `random_state` act when the network begins; the others may be set between
-    calls of `partial_fit`.
+    `n_components`, `weights`, `scale` and `random_state` take effect when training starts; the others may be changed
+    between calls of `partial_fit`.
 
     Attributes
     ----------
     components_ : (n_components, n_features), the feed-forward weights W
     lateral_ : (n_components, n_components), the lateral weights M
-    activity_ : (n_components,), the rates y at the end of what was shown last
-    scale_ : what data are divided by
-    n_iter_ : how often `fit` has shown all data, or how often `partial_fit` was called
-    n_samples_seen_ : samples shown
+    activity_ : (n_components,), the rates y after the last sample shown
+    scale_ : the divisor for the data
+    n_iter_ : number of passes of `fit`, or of calls of `partial_fit`
+    n_samples_seen_ : number of samples shown
     image_shape_ : (height, width) if the data were images (samples, height, width), else None
-    state_ : all that changes while the network runs, an `ah.State`
+    state_ : all variables that change while the network runs, an `ah.State`
     """
 
     n_components: Any = 100
@@ -115,47 +115,47 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         "verbose": ["verbose"],
         "engine": [StrOptions({*engines.NAMES})],
     }
-    model: ClassVar[str] = "asynchronous"  # whose rule it is, if none is given
+    model: ClassVar[str] = "asynchronous"  # the model that supplies the default rule
 
     def schedule(self) -> Any:
-        """When may a neuron's weights change?"""
-        raise NotImplementedError(f"{type(self).__name__} needs a method schedule(self), which gives its schedule")
+        """The schedule, which determines when a neuron's weights may change."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method schedule(self) that returns its schedule")
 
     # Learning
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> HebbianNetwork:
-        """Start anew, and show all of X `max_iter` times."""
+        """Start from scratch and show all of X `max_iter` times."""
         X = self._begin(X)
-        # scikit-learn's callbacks, where it has them, are told of each pass, and may stop it.
+        # scikit-learn's callbacks, if supported, are called at each pass and may stop the fit.
         context = self._init_callback_context(max_subtasks=self.max_iter) if CALLBACKS else None
-        self._tell(context, "begin", X)
+        self._notify(context, "begin", X)
         stop = False
         while self.n_iter_ < self.max_iter and not stop:
             started, task = time.perf_counter(), context and context.subcontext(task_name="pass")
-            self._tell(task, "begin", X)
+            self._notify(task, "begin", X)
             for _ in self._rest_of_pass(X):
                 pass
             if self.verbose:
                 rate = X.shape[0] / (time.perf_counter() - started)
                 print(f"[{type(self).__name__}] {self.n_iter_} of {self.max_iter}: {rate:,.0f} samples/s")
-            stop = self._tell(task, "end", X)
-        self._tell(context, "end", X)
+            stop = self._notify(task, "end", X)
+        self._notify(context, "end", X)
         warn_if_silent(self, X, whole=True, stacklevel=4 if CALLBACKS else 3)
         return self
 
-    def _tell(self, context: Any, what: str, X: Any) -> bool:
+    def _notify(self, context: Any, event: str, X: Any) -> bool:
         if context is None:
             return False
-        hook = getattr(context, f"call_on_fit_task_{what}")
-        # The state is the one attribute that goes on to change in place.
+        hook = getattr(context, f"call_on_fit_task_{event}")
+        # The state is the only attribute that later changes in place.
         return hook(estimator=self, X=X, reconstruction_attributes=lambda: {"state_": self.state_.copy()}) is True
 
     def iter_fit(self, X: Any, y: Any = None, *, resume: bool = False) -> Iterator[int]:
-        """`fit` a block of samples at a time; gives how many have been shown so far.
+        """`fit` one block of samples at a time; yields the number of samples shown so far.
 
-        With `resume` a network whose `iter_fit` was broken off, and which may have been kept meanwhile, goes on with
-        the same X and ends in the same bits.
+        With `resume`, a network whose `iter_fit` was interrupted (and perhaps saved and loaded since) continues with
+        the same X; the result is bit-identical to an uninterrupted fit.
         """
         X = self._checked(X, reset=False) if resume else self._begin(X)
         while self.n_samples_seen_ < self.max_iter * X.shape[0]:
@@ -163,7 +163,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         warn_if_silent(self, X, whole=True)
 
     def partial_fit(self, X: Any, y: Any = None) -> HebbianNetwork:
-        """Show X once, in its order; a single sample will do. Unless `from_rest`, activity carries over from before."""
+        """Show X once, in order; a single sample is enough. Unless `from_rest`, activity carries over between calls."""
         if not hasattr(self, "state_"):
             X = self._begin(X)
         else:
@@ -172,7 +172,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             if self.n_components != len(self.state_.W):
                 raise ValueError(
                     f"n_components is {self.n_components}, but this network began with {len(self.state_.W)}; it must "
-                    "stay so between calls of partial_fit (fit starts anew)"
+                    "not change between calls of partial_fit (fit starts from scratch)"
                 )
             if not self._has_scale:
                 self._find_scale(X)
@@ -183,7 +183,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         return self
 
     def begin(self, X: Any, y: Any = None) -> HebbianNetwork:
-        """Start anew and find the scale of the data, but show nothing yet: for a stream like X."""
+        """Start from scratch and compute the scale from X without learning yet, before a stream of similar data."""
         self._begin(X)
         return self
 
@@ -195,19 +195,19 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             network = self.make_network(self.n_components, X.shape[1])
             state = network.init(np.random.default_rng(self._seed))
-            # choice: from rest, so that all that is learned comes from the data.
+            # choice: start from rest, so that everything learned comes from the data.
             u, rates = network.dynamics.step(np.zeros_like(state.u), np.zeros_like(state.u))
             self.state_ = state._replace(u=np.asarray(u, state.u.dtype), y=np.array(rates, state.y.dtype))
             self.n_iter_ = self.n_samples_seen_ = 0
             self._find_scale(X)
             return X
-        except BaseException:  # an older fit stays as it was
+        except BaseException:  # leave an earlier fit unchanged
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
 
     def _check_parameters(self) -> None:
-        """As scikit-learn does it, which takes some time: only if one has been set since."""
+        """Validate as scikit-learn does; that is slow, so only if a parameter has changed since the last time."""
         given = {name: value for name, value in vars(self).items() if not (name.startswith("_") or name.endswith("_"))}
         if given != getattr(self, "_parameters_checked", None):
             self._validate_params()
@@ -221,7 +221,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             self.scale_ = norm_scale(X) if self._has_scale else 1.0
 
     def _rest_of_pass(self, X: Any) -> Iterator[int]:
-        """Show X once, in an order of this pass; or what is left of it, if that was begun."""
+        """Show X once, in this pass's random order, or the rest of an interrupted pass."""
         samples = X.shape[0]
         number, start = divmod(self.n_samples_seen_, samples)
         order = np.random.default_rng([self._seed, number]).permutation(samples)
@@ -235,7 +235,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         self._check_strength(X)
         network = self.make_network(*self.state_.W.shape)
         no_traces = traces.empty((), 0, network.n, X.dtype)
-        # The state changes in place; that, and the count of what it has seen, are not to be parted by a Ctrl-C.
+        # The state changes in place; Ctrl-C must not come between that and the count of samples seen.
         with np.errstate(over="ignore", invalid="ignore"), _uninterrupted():
             self.state_ = engines.module(self.engine).advance(
                 network, self.state_, X, self.hold, no_traces, bool(self.from_rest)
@@ -244,7 +244,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         self._check_finite(self.state_.u)
 
     def _check_strength(self, X: np.ndarray) -> None:
-        if not self.learning or X.max() * X.shape[1] ** 0.5 < TOO_STRONG:  # then no norm can be above it
+        if not self.learning or X.max() * X.shape[1] ** 0.5 < TOO_STRONG:  # then no norm can exceed it
             return
         largest = np.linalg.norm(X.astype(np.float64), axis=1).max()
         if largest > TOO_STRONG:
@@ -254,32 +254,32 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             )
 
     def make_network(self, n: int, m: int) -> Network:
-        """The network of n neurons on m inputs that the parameters say."""
-        usual = {"dynamics": READING.dynamics, "weights": READING.weights, "rule": getattr(READING, self.model)}
-        given = {kind: usual[kind] if getattr(self, kind) is None else getattr(self, kind) for kind in usual}
-        network = Network(n, m, schedule=self.schedule(), **given)
+        """The network defined by the parameters, with n neurons and m inputs."""
+        defaults = {"dynamics": READING.dynamics, "weights": READING.weights, "rule": getattr(READING, self.model)}
+        parts = {kind: defaults[kind] if getattr(self, kind) is None else getattr(self, kind) for kind in defaults}
+        network = Network(n, m, schedule=self.schedule(), **parts)
         return network if self.learning else network.frozen()
 
     def _check_finite(self, values: np.ndarray) -> None:
         if not np.isfinite(values.sum()):
             raise FloatingPointError(
                 f"the network has diverged: its rates are no longer finite after {self.n_samples_seen_:,} samples. "
-                f"{how_to_calm(self)} and start anew"
+                f"{how_to_calm(self)} and fit again"
             )
 
     def _patience(self) -> int:
-        """Euler steps without a burst that are nothing to speak of."""
+        """Euler steps without a burst that do not warrant a warning."""
         return PATIENCE
 
     def _how_to_burst(self) -> str:
         return f"Lower the schedule's threshold, or show each sample longer (hold, now {self.hold})"
 
-    # What was learned
+    # Using the fitted network
 
     def transform(self, X: Any) -> np.ndarray:
-        """The rates (samples, n_components) to which each sample, by itself, brings the network from rest.
+        """The rates (samples, n_components) at which the network settles for each sample, starting from rest.
 
-        The weights stay as they are, and so does `activity_`. All cores work on it.
+        Weights and `activity_` do not change. Uses all cores.
         """
         check_is_fitted(self)
         self._check_parameters()
@@ -294,14 +294,14 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
                 block = self._scaled(X[start : start + ROWS])
                 Y[start : start + ROWS] = engines.settle(network, self.state_, block, self.settle, self.engine)
         self._check_finite(Y)
-        Y += 0  # a silent neuron's rate may be −0
+        Y += 0  # turns −0, which a silent neuron's rate may be, into 0
         return Y
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """What the rates say of the data: a Wᵀy, in the data's own scale and shape.
+        """Reconstruct the data from the rates as a Wᵀy, in the data's own scale and shape.
 
-        a = yᵀMy / |Wᵀy|². Where the network has settled, (My)_i = (Wx)_i for every active neuron, so that a Wᵀy is the
-        multiple of Wᵀy that is nearest to x; its squared distance is 1 − cos²(x, Wᵀy) of |x|².
+        a = yᵀMy / |Wᵀy|². Once the network has settled, (My)_i = (Wx)_i for every active neuron, so a Wᵀy is the
+        multiple of Wᵀy closest to x, at a squared distance of (1 − cos²(x, Wᵀy)) |x|².
         """
         check_is_fitted(self)
         Y = check_array(X, dtype=[np.float64, np.float32], input_name="X", estimator=self)
@@ -344,7 +344,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         return len(self._fitted().W)
 
     def _fitted(self) -> State:
-        if not hasattr(self, "state_"):  # as for any attribute that is not there yet
+        if not hasattr(self, "state_"):  # as for any missing attribute
             raise AttributeError(f"this {type(self).__name__} is not fitted yet")
         return self.state_
 
@@ -355,7 +355,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         try:
             X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_non_negative=True)
         except ValueError as error:
-            hint = " Signed data come in through ah.OnOff()." if "Negative values" in str(error) else ""
+            hint = " Use ah.OnOff() for signed data." if "Negative values" in str(error) else ""
             raise ValueError(f"{error}{hint}") from None
         if reset:
             self.image_shape_ = shape
@@ -363,13 +363,13 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
 
     def _scaled(self, X: Any) -> np.ndarray:
         X = X.toarray() if sparse.issparse(X) else X
-        if X.dtype == np.float16:  # dividing would round, and overflow, in it
+        if X.dtype == np.float16:  # the division would lose precision or overflow
             X = X.astype(np.float32)
         return np.ascontiguousarray(X / self.scale_, self.state_.W.dtype)
 
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
-        if hasattr(self, "state_"):  # a memory-mapped pickle gives arrays that cannot be written
+        if hasattr(self, "state_"):  # arrays of a memory-mapped pickle are read-only
             self.state_ = State(*(np.require(array, requirements=["W"]) for array in self.state_))
 
     def __sklearn_tags__(self) -> Any:
@@ -381,22 +381,22 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """A Ctrl-C is heard at the end."""
+    """Defer Ctrl-C until the end of the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    heard: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    received: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: received.append(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before if before is not None else signal.default_int_handler)
-        if heard:
+        if received:
             signal.raise_signal(signal.SIGINT)
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
-    """A copy: the network goes on to change its own."""
+    """A copy, since the network changes its own array in place."""
     array = array.copy()
     array.flags.writeable = False
     return array

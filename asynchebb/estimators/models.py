@@ -15,14 +15,14 @@ from asynchebb.schedules import Asynchronous, Continuous, Discrete
 
 @dataclass(eq=False, repr=False)
 class AsyncHebbian(HebbianNetwork):
-    """The asynchronous network: each neuron learns when it bursts (y_i > r_b), then rests for r_r steps.
+    """The asynchronous network: each neuron learns when it bursts (y_i > r_b), then is refractory for r_r steps.
 
     Further parameters
     ------------------
     r_b : number, default=1.0
-        The rate above which a neuron bursts. Rates are those of data divided by `scale_`.
+        The rate above which a neuron bursts, for data divided by `scale_`.
     r_r : number, default=100
-        Euler steps that a neuron rests after it has learned.
+        Refractory period after an update, in Euler steps.
     """
 
     _: KW_ONLY
@@ -39,10 +39,10 @@ class AsyncHebbian(HebbianNetwork):
         return Asynchronous(self.r_b, self.r_r)
 
     def _patience(self) -> int:
-        return PATIENCE + int(self.r_r)  # it may be at rest
+        return PATIENCE + int(self.r_r)  # neurons may be refractory
 
     def _how_to_burst(self) -> str:
-        scale = "" if self.scale == "norm" else f", let scale='norm' find the data's scale (now {self.scale!r})"
+        scale = "" if self.scale == "norm" else f", let scale='norm' rescale the data (now {self.scale!r})"
         return f"Lower r_b (now {self.r_b}){scale}, or show each sample longer (hold, now {self.hold})"
 
 

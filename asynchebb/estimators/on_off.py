@@ -1,4 +1,4 @@
-"""The ON/OFF split, which brings signed data to networks that take no negative numbers."""
+"""The ON/OFF split, which makes signed data non-negative, as the networks require."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from asynchebb.estimators.rows import flat
 
 
 class OnOff(TransformerMixin, BaseEstimator):
-    """Signed data as two non-negative channels, [x]₊ and [−x]₊, side by side: (samples, 2 · n_features).
+    """Split signed data into two non-negative channels, [x]₊ and [−x]₊, side by side: (samples, 2 · n_features).
 
-    Images (samples, height, width) are taken too; a field over both channels has the shape (2, height, width).
+    Also accepts images (samples, height, width); a field over both channels has the shape (2, height, width).
     """
 
     def fit(self, X: Any, y: Any = None) -> OnOff:
@@ -31,12 +31,12 @@ class OnOff(TransformerMixin, BaseEstimator):
         return np.concatenate([np.maximum(X, 0), np.maximum(-X, 0)], axis=1)
 
     def inverse_transform(self, X: Any) -> Any:
-        """ON minus OFF, in the data's own shape."""
+        """ON minus OFF, in the original shape of the data."""
         check_is_fitted(self)
         X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X", estimator=self)
         m = self.n_features_in_
         if X.shape[1] != 2 * m:
-            raise ValueError(f"X has {X.shape[1]} features, but OnOff makes {2 * m} out of {m}")
+            raise ValueError(f"X has {X.shape[1]} features, but OnOff produces {2 * m} from {m}")
         signed = X[:, :m] - X[:, m:]
         if self.image_shape_ is None:
             return signed

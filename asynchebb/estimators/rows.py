@@ -1,4 +1,4 @@
-"""Data as rows of numbers: images, sparse matrices and other data brought into one form, and to one scale."""
+"""Input data as rows of numbers: images, sparse matrices and arrays, brought to a common form and scale."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-# choice: data are brought to the root mean square norm of the paper's stimuli, crosses of 14 × 14 pixels. A settled
-# network's rates have about the norm of its input, so that a threshold r_b means the same on any data.
+# choice: data are scaled to the root mean square norm of the paper's stimuli, crosses of 14 × 14 pixels. The rates of a
+# settled network have about the norm of its input, so a threshold r_b means the same for any data.
 NORM = 27**0.5
 
-ROWS = 4096  # samples brought to the network's precision at once
+ROWS = 4096  # samples converted to the network's precision at a time
 
 
 def norm_scale(X: Any) -> float:
-    """What brings the root mean square norm of the rows to NORM, when they are divided by it."""
-    largest = float(X.max())  # squares of very large or very small numbers would not be numbers
+    """The divisor that brings the root mean square norm of the rows to NORM."""
+    largest = float(X.max())  # squares of very large or very small numbers would overflow or underflow
     squares = sum(float(np.sum(np.square(block / largest))) for block in dense_blocks(X))
     return largest * (squares / X.shape[0]) ** 0.5 / NORM
 
 
-def flat(estimator: Any, X: Any, anew: bool) -> tuple[Any, tuple[int, ...] | None]:
-    """Images as rows, and their shape, which must be the fitted one if not anew; other data as they are, and None."""
+def flat(estimator: Any, X: Any, reset: bool) -> tuple[Any, tuple[int, ...] | None]:
+    """Images as rows, and their shape, which must be the fitted one unless `reset`; other data unchanged, and None."""
     name = type(estimator).__name__
     if isinstance(X, Iterator):
         raise TypeError(
-            f"X is an iterator ({type(X).__name__}), which {name} cannot take whole; take its batches one by one: "
+            f"X is an iterator ({type(X).__name__}), which {name} cannot use directly; pass its batches one by one: "
             "for batch in X: model.partial_fit(batch)"
         )
     if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
         shapes = {np.shape(image) for image in X}
         if len(shapes) > 1:
             raise ValueError(
-                f"X is a list of images of shapes {', '.join(map(str, sorted(shapes)))}; all must be alike"
+                f"X is a list of images of shapes {', '.join(map(str, sorted(shapes)))}; all must have the same shape"
             )
         X = np.stack(X)
     dimensions = getattr(X, "ndim", 0)
     if dimensions > 3:
         raise ValueError(f"X has shape {X.shape}; it must be (samples, features) or (samples, height, width)")
-    fitted = None if anew else estimator.image_shape_
+    fitted = None if reset else estimator.image_shape_
     if fitted is not None and tuple(getattr(X, "shape", ())) == fitted:
-        raise ValueError(f"X has shape {X.shape}, which is one image; give it as a batch of one: X[None]")
+        raise ValueError(f"X has shape {X.shape}, which is a single image; pass it as a batch of one: X[None]")
     if dimensions < 3 or sparse.issparse(X):
         return X, None
     X = np.asanyarray(X)

@@ -1,4 +1,4 @@
-"""Networks that have fallen silent: data too weak to teach them anything, or too strong for their Euler steps."""
+"""Warnings about silent networks: data too weak to trigger learning, or too strong for the Euler step."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from asynchebb.network import NEVER_UPDATED
 if TYPE_CHECKING:
     from asynchebb.estimators.hebbian import HebbianNetwork
 
-PATIENCE = 500  # Euler steps in which a stream may be silent at first
-ASKED = 8  # samples that are tried when all neurons are silent
+PATIENCE = 500  # Euler steps for which a stream may be silent at first
+TRIED = 8  # samples tried when all neurons are silent
 
 
 class SilentNetwork(UserWarning):
-    """The data are too weak to make a neuron learn, or so strong that no neuron answers any more."""
+    """The data are too weak to make any neuron learn, or so strong that no neuron responds any more."""
 
 
 def warn_if_silent(model: HebbianNetwork, X: Any, whole: bool, stacklevel: int = 3) -> None:
-    """If the data teach nothing (any more), or nobody answers to them; `whole` if X is all data, shown by `fit`."""
+    """Warn if learning never started or has stopped, or if no neuron responds; `whole`: X is all data, shown by `fit`."""
     if not model.learning:
         return
-    silence = int(model.state_.c.min())  # Euler steps since a neuron has learned
-    lately = max(X.shape[0] // 2, -(-model._patience() // model.hold))  # samples
+    silence = int(model.state_.c.min())  # Euler steps since any neuron learned
+    recent = max(X.shape[0] // 2, -(-model._patience() // model.hold))  # samples
     if not model._has_scale:
-        said = "nothing was learned: X was all zeros so far, and no neuron was active"
+        message = "nothing was learned: X has been all zeros so far, and no neuron was active"
     elif silence >= NEVER_UPDATED + (0 if whole else model._patience()):
-        said = f"nothing was learned: no neuron has burst so far; the data are too weak. {model._how_to_burst()}"
+        message = f"nothing was learned: no neuron has burst so far; the data are too weak. {model._how_to_burst()}"
     elif not model.state_.y.any() and _is_dead(model, X):
         largest = max(model.state_.W.max(), model.state_.M.max())
-        said = (
-            f"no neuron answers to the data any more: strong samples have driven weights up to {largest:.3g}, for "
-            f"which the Euler step is too long. {how_to_calm(model)} and start anew"
+        message = (
+            f"no neuron responds to the data any more: strong samples have driven weights up to {largest:.3g}, for "
+            f"which the Euler step is too long. {how_to_calm(model)} and fit again"
         )
-    elif whole and silence >= lately * model.hold:
+    elif whole and silence >= recent * model.hold:
         burst = np.count_nonzero(model.state_.c < NEVER_UPDATED)
-        said = (
-            f"learning has stopped: no neuron has burst in the last {lately:,} samples, and {burst} of "
+        message = (
+            f"learning has stopped: no neuron has burst in the last {recent:,} samples, and {burst} of "
             f"{len(model.state_.c)} ever have; the data are too weak. {model._how_to_burst()}"
         )
     else:
         return
-    warnings.warn(said, SilentNetwork, stacklevel=stacklevel)
+    warnings.warn(message, SilentNetwork, stacklevel=stacklevel)
 
 
 def _is_dead(model: HebbianNetwork, X: Any) -> bool:
-    """Does no neuron answer to any of the first samples that are not zero?"""
+    """Does no neuron respond to any of the first non-zero samples?"""
     rows = next(iter(dense_blocks(X[:ROWS])))
-    rows = rows[rows.any(axis=1)][:ASKED]
+    rows = rows[rows.any(axis=1)][:TRIED]
     return bool(len(rows)) and not model._settled(rows).any()
 
 

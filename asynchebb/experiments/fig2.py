@@ -11,19 +11,21 @@ from asynchebb import figures
 from asynchebb.experiments import fig1
 from asynchebb.experiments.claims import Claim, Means, Numbers, Part
 from asynchebb.experiments.readings import (
+    HOLDS,
     NOTEBOOK,
     PRESET,
     READINGS,
-    on_crossbars,
-    over_training,
+    REFRACTORY,
+    THRESHOLDS,
     readings,
-    same_for,
+    run_of,
     seeds,
     sets,
+    variant,
 )
 from asynchebb.experiments.results import Key, Results, activity, factors_found, products, similarity, window
 from asynchebb.experiments.scale import Scale
-from asynchebb.network import MODELS, Reading
+from asynchebb.network import MODELS
 from asynchebb.simulate import Run
 
 if TYPE_CHECKING:
@@ -31,10 +33,6 @@ if TYPE_CHECKING:
 
 TITLE = "The asynchronous and the continuous network beside the discrete one"
 DRAWN = {"fig2": PRESET, "fig2-notebook": NOTEBOOK}
-
-REFRACTORY = (0, 10, 100, 500)
-THRESHOLDS = (0, 0.5, 1, 2)
-HOLDS = (50, 150, 500)
 SAME = 0.95  # a neuron as similar as this is practically identical (the paper's words)
 VARIED = {"r_r": REFRACTORY, "r_b": THRESHOLDS, "hold": HOLDS}
 WINDOW = 5  # presentations
@@ -43,17 +41,6 @@ WINDOW = 5  # presentations
 def at_value(name: str, value: float, weights: str) -> str:
     """What the similarity at this value is called."""
     return f"{name}_{value:g}_{weights}".replace(".", "")
-
-
-def variant(reading: Reading, name: str, value: Any) -> Reading:
-    return reading._replace(**{name: value})
-
-
-def run_of(reading: Reading, model: str, scale: Scale, seed: int) -> Run:
-    """That of figure 1 if a reading there says the same of the model; else one of which only start and end are kept."""
-    if any(same_for(model, reading, other) for other in readings(scale).values()):
-        return over_training(scale, reading, model, seed)
-    return on_crossbars(scale, reading, model, seed)
 
 
 def runs(scale: Scale) -> dict[Key, Run]:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from asynchebb import figures
 from asynchebb.experiments.claims import Claim, Numbers, Part
-from asynchebb.experiments.fig2 import HOLDS, run_of
-from asynchebb.experiments.readings import NOTEBOOK, PRESET, READINGS, WHOLE, sets
+from asynchebb.experiments.readings import HOLDS, NOTEBOOK, PRESET, READINGS, WHOLE, run_of, sets
 from asynchebb.experiments.results import Key, Results, factors_found
 from asynchebb.experiments.scale import Scale
 from asynchebb.rules import Falconbridge, Foldiak, Hebbian, Oja, Pehlevan

@@ -6,8 +6,19 @@ from typing import TYPE_CHECKING
 
 from asynchebb import figures
 from asynchebb.experiments.claims import Claim, Numbers, Part
-from asynchebb.experiments.fig2 import HOLDS, REFRACTORY, THRESHOLDS, run_of, variant
-from asynchebb.experiments.readings import NOTEBOOK, PRESET, READINGS, SETTLED, WHOLE, sets
+from asynchebb.experiments.readings import (
+    HOLDS,
+    NOTEBOOK,
+    PRESET,
+    READINGS,
+    REFRACTORY,
+    SETTLED,
+    THRESHOLDS,
+    WHOLE,
+    run_of,
+    sets,
+    variant,
+)
 from asynchebb.experiments.results import Key, Results, fields
 from asynchebb.experiments.scale import Scale
 from asynchebb.simulate import Run

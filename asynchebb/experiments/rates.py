@@ -12,8 +12,8 @@ import numpy as np
 
 from asynchebb import figures
 from asynchebb.experiments.claims import Claim, Numbers
-from asynchebb.experiments.fig2 import SAME, variant
-from asynchebb.experiments.readings import PRESET, READINGS, on_crossbars, over_training
+from asynchebb.experiments.fig2 import SAME
+from asynchebb.experiments.readings import PRESET, READINGS, on_crossbars, over_training, variant
 from asynchebb.experiments.results import Key, Results, similarity, window
 from asynchebb.experiments.scale import Scale
 from asynchebb.network import Reading

@@ -36,6 +36,10 @@ READINGS = {
     "η = 0.01, r_r = 500": _PAPER._replace(asynchronous=Oja(0.01), r_r=500),
     NOTEBOOK: network.READINGS["notebook"],
 }
+# What the paper varies: how long a stimulus is held, and the asynchronous network's two constants.
+HOLDS = (50, 150, 500)
+THRESHOLDS = (0, 0.5, 1, 2)
+REFRACTORY = (0, 10, 100, 500)
 # Under these two everything is run: figures 2D to 2I and those of the appendix too.
 WHOLE = (PRESET, NOTEBOOK)
 
@@ -91,6 +95,19 @@ def on_crossbars(
 def over_training(scale: Scale, reading: Reading, model: str, seed: int) -> Run:
     """The same with snapshots on the way, and what happens while it learns."""
     return on_crossbars(scale, reading, model, seed, scale.snapshots, ("active", "y"))
+
+
+def variant(reading: Reading, name: str, value: Any) -> Reading:
+    return reading._replace(**{name: value})
+
+
+def run_of(reading: Reading, model: str, scale: Scale, seed: int = 0) -> Run:
+    """That of figure 1 if a reading there says the same of the model; else one of which only start and end are kept."""
+    if any(same_for(model, reading, other) for other in readings(scale).values()):
+        return over_training(scale, reading, model, seed)
+    if reading.hold < _PAPER.hold:
+        scale = scale._replace(steps=scale.short_hold_steps)
+    return on_crossbars(scale, reading, model, seed)
 
 
 def in_succession(

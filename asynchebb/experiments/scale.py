@@ -10,6 +10,7 @@ class Scale(NamedTuple):
     p: int  # pixels per side
     steps: int  # Euler steps of a run on one set of stimuli
     steps_per_phase: int  # of a run on several sets, for each
+    short_hold_steps: int  # of a run on one set whose stimuli are held for less than usual: it takes longest per step
     side_steps: int  # of a run on one set in experiments of our own
     snapshots: int  # of a run on one set
     tested: int  # stimuli of a test as the paper has it (s in App. E)
@@ -25,6 +26,7 @@ SMOKE = Scale(
     p=6,
     steps=1_000,
     steps_per_phase=500,
+    short_hold_steps=500,
     side_steps=500,
     snapshots=2,
     tested=1,
@@ -39,14 +41,15 @@ SMALL = Scale(
     p=14,
     steps=10**6,
     steps_per_phase=600_000,
+    short_hold_steps=600_000,
     side_steps=600_000,
     snapshots=10,
     tested=60,
     settled=20,
-    tested_after=20,
+    tested_after=30,
     settling=500,
     seeds=3,
 )
 # Three phases make ten million steps, as each run of the paper has. What is our own is run as at small scale.
-PAPER = SMALL._replace(steps=10**7, steps_per_phase=3_333_000, every_reading=False)
+PAPER = SMALL._replace(steps=10**7, short_hold_steps=10**7, steps_per_phase=3_333_000, every_reading=False)
 SCALES = {"smoke": SMOKE, "small": SMALL, "paper": PAPER}

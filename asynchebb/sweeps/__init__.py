@@ -1,7 +1,7 @@
-"""Many runs at once: a grid of them, on whatever computes, in one folder, never run twice.
+"""Parameter sweeps: a grid of runs, saved in one folder, none of them computed twice.
 
-`grid.py` says which runs; `folder.py` where they are kept and how things stand; `work.py` has them
-done by one of `executors.py`; `results.py` opens them as one labelled array.
+`grid.py` defines the runs, `folder.py` stores them and tracks progress, `work.py` distributes them to
+one of the executors in `executors.py`, and `results.py` opens them as one labelled array.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from asynchebb.sweeps.work import do_all
 if TYPE_CHECKING:
     import xarray
 
-MANY_RUNS, MANY_STEPS = 10_000, 10**11  # more than this is perhaps not meant
+MANY_RUNS, MANY_STEPS = 10_000, 10**11  # a larger grid may be a mistake
 
 
 def sweep(
@@ -47,20 +47,20 @@ def sweep(
     yes: bool = False,
     progress: bool = True,
 ) -> xarray.Dataset:
-    """Run it with every combination of these values, each run once, and open all of them as one dataset.
+    """Run every combination of these values, none of them twice, and open all results as one dataset.
 
-    `vary` has the values by the field's name: {"schedule.r_b": [0.5, 1, 2], "seed": range(4)}. Axes named
-    together in `zip` do not multiply but go together. The work is done by this machine's cores, `workers` of
-    them; or by an `executor`: a Dask client, or whatever has the interface of concurrent.futures.Executor.
-    Stopped or killed at any moment, the same call goes on. A run that fails is kept with its error, and
-    tried again if `retry_failed`. A grid that is very large asks for `yes`. `progress` shows how it stands.
+    `vary` maps field names to values: {"schedule.r_b": [0.5, 1, 2], "seed": range(4)}. Axes named together in
+    `zip` vary together instead of multiplying. Runs are computed by `workers` processes on this machine (by
+    default one per core) or by an `executor`: a Dask client, or anything with the interface of
+    concurrent.futures.Executor. If interrupted or killed, the same call resumes. A run that fails is recorded
+    with its error, and retried with `retry_failed`. A very large grid needs `yes`. `progress` shows a progress bar.
     """
     made = grid(run, vary, zip)
     chosen = executors.local(workers) if executor is None else nullcontext(executors.adapted(executor))
     with bar(out) if progress else nullcontext(lambda status: None) as on_status:
         _, status = run_grid(made, out, chosen, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
     if status.failed:
-        warnings.warn(f"{status.failed} of {status.total} runs failed; dataset.failure says why", stacklevel=2)
+        warnings.warn(f"{status.failed} of {status.total} runs failed; see dataset.failure", stacklevel=2)
     return open_sweep(out)
 
 
@@ -74,7 +74,7 @@ def run_grid(
     yes: bool = False,
     on_status: Callable[[Status], object] = lambda status: None,
 ) -> tuple[Points, Status]:
-    """Have all of the grid's runs done. Nothing is begun before all that can be refused has been looked at."""
+    """Compute all runs of the grid. All input is checked before anything starts."""
     if made.size > MANY_RUNS and not yes:
         ends = made.at(*(0 for _ in made.shape)), made.at(*(size - 1 for size in made.shape))
         raise _too_large(made, made.size * sum(run.steps for run in ends) // 2)
@@ -95,7 +95,7 @@ def run_all(
     on_status: Callable[[Status], object] = lambda status: None,
     work: list[int] | None = None,
 ) -> tuple[Points, Status]:
-    """Have all of these runs done that are not, and keep them in the folder by these axes."""
+    """Compute those of these runs that are not finished yet, and save them in the folder with these axes."""
     engines.module(engine)
     folder, prepared = Folder(out), False
     try:
@@ -107,9 +107,9 @@ def run_all(
                 print(f"asynchebb: {sentence}", file=sys.stderr, flush=True)
             if retry_failed:
                 folder.forget_failures(points)
-            different = [*{run.identity: run for run in runs}.values()]
+            distinct = [*{run.identity: run for run in runs}.values()]
             try:
-                return points, do_all(points, different, opened, engine, on_status)
+                return points, do_all(points, distinct, opened, engine, on_status)
             finally:
                 folder.forget_runs(points.name)
     finally:
@@ -124,17 +124,17 @@ def _too_large(made: Grid, steps: int) -> InputError:
     needed = timedelta(seconds=round((steps + tested) * seconds_a_step(run) / cores))
     gigabytes = made.size * len(run.stops()) * (n * m + n * n) * np.dtype(run.dtype).itemsize / 1e9
     return InputError(
-        f"the grid has {made.size:,} runs, of {steps:,} Euler steps in all: about {needed} on {cores} cores "
-        f"and {gigabytes:,.1f} GB on the disk; if it is meant, say --yes (in Python yes=True)"
+        f"the grid has {made.size:,} runs with {steps:,} Euler steps in total: about {needed} on {cores} cores "
+        f"and {gigabytes:,.1f} GB on disk; to run it anyway, pass --yes (in Python yes=True)"
     )
 
 
 def seconds_a_step(run: Run) -> float:
-    """Of a short trial of the run's network, untrained, on one core."""
+    """Measured in a short trial of the run's untrained network on one core."""
     phase = run.phases[0]
     state = engines.prepare(run.network, run.network.init(np.random.default_rng(0), run.dtype))
     X = phase.stimulus.sample(np.random.default_rng(1), 64)
-    engines.advance_in_place(run.network, state, X[:1], 1, "cpu", ())  # it may have to be compiled
+    engines.advance_in_place(run.network, state, X[:1], 1, "cpu", ())  # may have to compile first
     start, shown, hold = time.perf_counter(), 0, min(phase.hold, 1000)
     while time.perf_counter() - start < 0.3:
         engines.advance_in_place(run.network, state, X[shown % 64 : shown % 64 + 1], hold, "cpu", ())

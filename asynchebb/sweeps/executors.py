@@ -1,7 +1,7 @@
-"""Who does the work: this machine's cores, a Dask cluster, Slurm, or any executor that one brings.
+"""Executors: this machine's cores, a Dask cluster, Slurm, or an executor of the user's own.
 
-Nothing here schedules: loky, Dask's scheduler and Slurm do. Each of these is opened for the length
-of a sweep, and gives something with `submit(function, argument)`.
+Scheduling is left to loky, Dask and Slurm. Each context manager here is open for the duration of a
+sweep and yields an object with `submit(function, argument)`.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from typing import Any
 
 from asynchebb.checks import InputError, at_least
 
-ANSWER = 5  # seconds in which a scheduler must answer
+ANSWER = 5  # seconds a scheduler has to answer
 
-# What a task is said to have died of, by class name: not all of these libraries need be installed.
+# Exceptions raised when a worker has died, by class name: not all of these libraries need be installed.
 DEATHS = ("KilledWorker", "FutureCancelledError", "UncompletedJobError")
 
 
 class Stopped(RuntimeError):
-    """A sweep could not go on. What is done is kept, and the same sweep goes on from there."""
+    """A sweep could not continue. Finished runs are saved, and the same sweep resumes from there."""
 
 
 def is_death(error: BaseException) -> bool:
-    """Has the worker died, through no fault of what it was told to do?"""
+    """Did the worker die, as opposed to its task raising an error?"""
     return isinstance(error, BrokenExecutor | CancelledError) or type(error).__name__ in DEATHS
 
 
 def cancel(executor: Any, tasks: list[Any]) -> None:
-    """What is left to do is not to be done."""
+    """Cancel the tasks that have not finished."""
     if not isinstance(executor, Local):  # its processes are stopped instead
         for task in tasks:
             if not task.done():
@@ -49,20 +49,20 @@ def cancel(executor: Any, tasks: list[Any]) -> None:
 
 
 def check(executor: Any) -> None:
-    """Are those who do the work still there?"""
+    """Raise `Stopped` if the executor has lost its workers."""
     if hasattr(executor, "check"):
         executor.check()
 
 
 def renew(executor: Any) -> None:
-    """After workers have died: those of our own are replaced, a cluster looks after its own."""
+    """After workers have died: replace our own; a cluster restarts its workers itself."""
     if hasattr(executor, "renew"):
         executor.renew()
 
 
 @contextmanager
 def local(workers: int | None = None) -> Iterator[Local]:
-    """Processes on this machine, by default one a core."""
+    """Processes on this machine, by default one per core."""
     workers = cores() if workers is None else workers
     at_least(1)("workers", workers)
     executor = Local(workers)
@@ -77,7 +77,7 @@ def cores() -> int:
 
 
 class Local:
-    """loky's processes: they take over classes defined in a notebook, and can be replaced when one is killed."""
+    """loky processes: they can use classes defined in a notebook, and are replaced when one is killed."""
 
     all_die_with_one = True
 
@@ -88,7 +88,7 @@ class Local:
     def _start(self) -> None:
         from loky import ProcessPoolExecutor
 
-        # A worker that holds large arrays for a while is replaced; that is no news to the user.
+        # loky replaces workers that hold large arrays for a while; the user need not know.
         warnings.filterwarnings("ignore", "A worker was restarted", UserWarning)
         one = {f"{library}_NUM_THREADS": "1" for library in ("NUMBA", "OMP", "OPENBLAS", "MKL")}
         self._pool = ProcessPoolExecutor(self.workers, initializer=_live_and_die_with, initargs=(os.getpid(),), env=one)
@@ -105,7 +105,7 @@ class Local:
 
 
 def _live_and_die_with(parent: int) -> None:
-    """A worker leaves Ctrl-C to its parent, and ends when the parent has ended, killed or not."""
+    """Set up a worker: it ignores Ctrl-C, which its parent handles, and exits when the parent is gone, even if killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
@@ -124,16 +124,16 @@ def dask(address: str) -> Iterator[OnDask]:
     except ImportError:
         raise InputError('dask needs the package distributed: pip install "asynchebb[dask]"') from None
     try:
-        asyncio.run(asyncio.wait_for(_greet(address), ANSWER))  # a client that finds none would not even close
+        asyncio.run(asyncio.wait_for(_check_scheduler(address), ANSWER))  # a client without a scheduler cannot be closed
         client = Client(address, timeout=ANSWER, set_as_default=False)
-    except (Exception, MemoryError) as error:  # whatever the one who answers there has sent
+    except (Exception, MemoryError) as error:  # something else may answer at that address, with anything
         raise InputError(
             f"dask is {address!r}; it must be the address of a scheduler, like tcp://host:8786, but none answers there "
             f"within {ANSWER} s ({type(error).__name__})"
         ) from None
     if not client.scheduler_info()["workers"]:
-        print(f"asynchebb: {address} has no workers yet, and waits for some", file=sys.stderr, flush=True)
-    logging.disable(logging.ERROR)  # what matters of Dask's many words, `Stopped` says in a sentence
+        print(f"asynchebb: {address} has no workers yet; waiting for some", file=sys.stderr, flush=True)
+    logging.disable(logging.ERROR)  # `Stopped` says what matters of Dask's verbose log
     try:
         with client:
             yield OnDask(client)
@@ -141,19 +141,19 @@ def dask(address: str) -> Iterator[OnDask]:
         logging.disable(logging.NOTSET)
 
 
-async def _greet(address: str) -> None:
-    """Ask the scheduler who it is."""
+async def _check_scheduler(address: str) -> None:
+    """Raise an error unless a Dask scheduler answers at this address."""
     from distributed import rpc
 
     if not re.fullmatch(r"\w+://.+:\d+", address):
-        raise ValueError("no address")
+        raise ValueError("not an address")
     async with rpc(address, timeout=ANSWER) as scheduler:
         if (await scheduler.identity())["type"] != "Scheduler":
-            raise ValueError("no scheduler")
+            raise ValueError("not a scheduler")
 
 
 def adapted(executor: Any) -> Any:
-    """What a user brings: a Dask client, or an executor as it is."""
+    """Wrap the user's executor if it is a Dask client; return any other unchanged."""
     if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info"):
         return OnDask(executor)
     if not callable(getattr(executor, "submit", None)):
@@ -162,7 +162,7 @@ def adapted(executor: Any) -> Any:
 
 
 class OnDask:
-    """A client's workers."""
+    """The workers of a Dask client."""
 
     def __init__(self, client: Any) -> None:
         self._client, self._executor = client, client.get_executor(pure=False)
@@ -172,7 +172,7 @@ class OnDask:
         return self._executor.submit(function, argument)
 
     def check(self) -> None:
-        """A client that has lost its scheduler leaves its tasks as they are."""
+        """Raise `Stopped` if the scheduler is gone: the client would leave its tasks pending forever."""
         now = time.monotonic()
         if self._client.status == "running":
             self._seen = now
@@ -186,7 +186,7 @@ class OnDask:
 
 @contextmanager
 def slurm(options: str, jobs: int | None, folder: Path) -> Iterator[OnSlurm]:
-    """Jobs of Slurm, by default 32 in one array. The options are Slurm's own: partition=short,time=60."""
+    """Slurm jobs, by default an array of 32. The options are Slurm's own: partition=short,time=60."""
     try:
         import submitit
     except ImportError:
@@ -194,14 +194,14 @@ def slurm(options: str, jobs: int | None, folder: Path) -> Iterator[OnSlurm]:
     jobs = 32 if jobs is None else jobs
     at_least(1)("workers", jobs)
     if shutil.which("sbatch") is None:
-        raise InputError("slurm needs the command sbatch, which is not here; run it where jobs are submitted")
+        raise InputError("slurm needs the command sbatch, which is not available here; run this on a submit host")
     executor = submitit.SlurmExecutor(folder)
     executor.update_parameters(**slurm_parameters(options, executor._valid_parameters()))
     yield OnSlurm(executor, jobs)
 
 
 def slurm_parameters(options: str, known: set[str]) -> dict[str, Any]:
-    """partition=short,time=60 as submitit takes it; what submitit has no name for is passed on to sbatch."""
+    """Parse partition=short,time=60 into submitit's parameters; options it does not know are passed to sbatch."""
     parameters: dict[str, Any] = {"job_name": "asynchebb", "cpus_per_task": 1, "additional_parameters": {}}
     for option in filter(None, options.split(",")):
         name, equals, value = (part.strip() for part in option.partition("="))
@@ -217,7 +217,7 @@ def slurm_parameters(options: str, known: set[str]) -> dict[str, Any]:
 
 
 class OnSlurm:
-    """An array of jobs."""
+    """An array of Slurm jobs."""
 
     def __init__(self, executor: Any, jobs: int) -> None:
         self._executor, self.jobs = executor, jobs
@@ -228,7 +228,7 @@ class OnSlurm:
         return SlurmTask(self._executor.submit(function, argument), self)
 
     def queue(self) -> tuple[set[str], float]:
-        """The jobs in Slurm's queue, and when it was asked for them: once in a few seconds, for all."""
+        """The jobs in Slurm's queue and the time of that query, which is made only every few seconds for all tasks."""
         if time.monotonic() - self._asked > 5 and shutil.which("squeue"):
             command = ["squeue", "-h", "-r", "-o", "%i", "-u", str(os.getuid())]
             with suppress(subprocess.TimeoutExpired):
@@ -239,7 +239,7 @@ class OnSlurm:
 
 
 class SlurmTask:
-    """A job that has also ended if the queue no longer has it. (submitit asks Slurm's accounts, which not all keep.)"""
+    """A job that also counts as ended once it has left the queue: submitit relies on accounting, which may be off."""
 
     def __init__(self, job: Any, slurm: OnSlurm) -> None:
         self._job, self._slurm = job, slurm
@@ -252,7 +252,7 @@ class SlurmTask:
         if asked > self._asked:
             self._asked = asked
             self._seen = asked if self._job.job_id in queue else self._seen
-        return self._asked - self._seen > 10  # a result may take a while to be seen from here
+        return self._asked - self._seen > 10  # the result file may take a while to appear
 
     def result(self) -> Any:
         if not self._job.done():

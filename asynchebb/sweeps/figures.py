@@ -1,4 +1,4 @@
-"""Pictures of a sweep."""
+"""Figures of a sweep."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     import xarray
 
 MOST_PANELS = 64
-NOT_DRAWN = ("run", "failure", "W", "M", "mean_activity")  # all else in a sweep's dataset is a measure
+NOT_DRAWN = ("run", "failure", "W", "M", "mean_activity")  # everything else in a sweep's dataset is a measure
 
 
 @styled
 def measure(dataset: xarray.Dataset, name: str) -> Figure:
-    """A measure over a sweep's parameters: a curve over one, a heat map of two, one for each value of a third.
+    """Plot a measure against a sweep's parameters: a curve for one, a heat map for two, one per value of a third.
 
-    Mean over seeds, with the standard deviation; of several probes, the last.
+    Shows mean and standard deviation over seeds, and the last probe if there are several.
     """
     if "steps" not in dataset:
-        raise InputError("no run of the sweep is done yet; there is nothing to draw")
+        raise InputError("no run of the sweep is finished yet; there is nothing to plot")
     one_of("measure", name, [str(one) for one in dataset if one not in NOT_DRAWN])
     parameters, constant = _parameters(dataset, most=3)
     array = dataset[name].isel(probe=-1, missing_dims="ignore")
@@ -46,24 +46,24 @@ def measure(dataset: xarray.Dataset, name: str) -> Figure:
         figure = _heat_maps(dataset, parameters, mean, sd, label)
     over = [f"mean ± sd over {seeds} seeds"] if seeds > 1 else []
     missing = int(array.isnull().sum())
-    gaps = [f"without {missing} of {array.size} runs, which have none"] if missing else []
+    gaps = [f"{missing} of {array.size} runs have no value"] if missing else []
     _set_title(figure, [label, *over, *constant, *gaps])
     return figure
 
 
 @styled
 def fields(dataset: xarray.Dataset) -> Figure:
-    """Receptive fields over a sweep's parameters, of the first seed: one parameter across, another one down."""
+    """Plot the first seed's receptive fields: one parameter varies across, another one down."""
     parameters, constant = _parameters(dataset, most=2)
     ticks = [_ticks(dataset, name) for name in parameters]
     across, down = len(ticks[0]), len(ticks[1]) if len(ticks) == 2 else 1
     if across * down > MOST_PANELS:
-        raise InputError(f"the sweep has {across * down} points; choose up to {MOST_PANELS}, by --at 'axis=value'")
+        raise InputError(f"the sweep has {across * down} points; select at most {MOST_PANELS} with --at 'axis=value'")
     figure = Figure(figsize=(1.6 * across + 0.5, 1.6 * down + 0.6), layout="constrained")
     panels = figure.subplots(down, across, squeeze=False)
     runs = dataset.run.isel({dim: 0 for dim in dataset.run.dims if dim not in parameters}).transpose(*parameters)
     for row, column in np.ndindex(down, across):
-        axes: Any = panels[down - 1 - row, column]  # upwards, like the heat maps
+        axes: Any = panels[down - 1 - row, column]  # values increase upwards, as in the heat maps
         axes.set(xticks=[], yticks=[])
         _fields_of(axes, dataset, str(runs.values[column, row] if len(parameters) == 2 else runs.values[column]))
         if row == down - 1:
@@ -85,25 +85,25 @@ def _fields_of(axes: Axes, dataset: xarray.Dataset, identity: str) -> None:
             fields_at_end(axes, run, most=49)
     else:
         failed = folder.file(identity, "failed").exists()
-        axes.text(0.5, 0.5, "failed" if failed else "not yet run", transform=axes.transAxes, ha="center", va="center")
+        axes.text(0.5, 0.5, "failed" if failed else "not run yet", transform=axes.transAxes, ha="center", va="center")
 
 
 def _parameters(dataset: xarray.Dataset, most: int) -> tuple[list[str], list[str]]:
-    """The axes that there is more than one value of, the seeds left out; and what all points have: ["hold = 500"]."""
+    """The axes with several values, seeds excluded; and labels of those with one value: ["hold = 500"]."""
     dims = [str(dim) for dim in dataset.run.dims]
-    seeds = [dim for dim in dims if dim == "seed" and len(_tied(dataset, dim)) == 1]  # nothing else goes with them
+    seeds = [dim for dim in dims if dim == "seed" and len(_tied(dataset, dim)) == 1]  # nothing else is tied to them
     parameters = [dim for dim in dims if dim not in seeds and dataset.sizes[dim] > 1]
     constant = [f"{_label(dataset, dim)} = {_ticks(dataset, dim)[0]}" for dim in dims if dataset.sizes[dim] == 1]
     if len(parameters) > most:
         raise InputError(
-            f"the sweep has {len(parameters)} parameters ({', '.join(parameters)}); choose values so that {most} of "
-            "them are left, by --at 'axis=value'"
+            f"the sweep has {len(parameters)} parameters ({', '.join(parameters)}); fix values with --at 'axis=value' "
+            f"until at most {most} are left"
         )
     return parameters or ["seed" if "seed" in dims else dims[0]], constant
 
 
 def _tied(dataset: xarray.Dataset, dim: str) -> list[xarray.DataArray]:
-    """An axis and those that are tied to it."""
+    """An axis and those tied to it."""
     return [coordinate for coordinate in dataset.coords.values() if coordinate.dims == (dim,)]
 
 
@@ -112,7 +112,7 @@ def _label(dataset: xarray.Dataset, dim: str) -> str:
 
 
 def _ticks(dataset: xarray.Dataset, dim: str) -> list[str]:
-    """The values along an axis, and of those that are tied to it."""
+    """Tick labels: the values along an axis and along those tied to it."""
     tied = _tied(dataset, dim)
     texts = [
         [f"{value:g}" if isinstance(value, float | int) else str(value) for value in along.values.tolist()]
@@ -128,7 +128,7 @@ def _is_number(dataset: xarray.Dataset, dim: str) -> bool:
 def _curve(axes: Axes, dataset: xarray.Dataset, dim: str, mean: xarray.DataArray, sd: xarray.DataArray | None) -> None:
     along: Any = dataset[dim].values if _is_number(dataset, dim) else np.arange(dataset.sizes[dim])
     values, spread = np.atleast_1d(mean.values), None if sd is None else np.atleast_1d(sd.values)
-    line = "-" if _is_number(dataset, dim) and dim != "seed" else ""  # nothing lies between two rules
+    line = "-" if _is_number(dataset, dim) and dim != "seed" else ""  # categories, such as rules, are not joined by a line
     axes.errorbar(along, values, spread, linestyle=line, marker="o", markersize=3, capsize=2, color="tab:blue")
     axes.set_xlabel(_label(dataset, dim))
     axes.margins(x=0.08)
@@ -141,7 +141,7 @@ def _curve(axes: Axes, dataset: xarray.Dataset, dim: str, mean: xarray.DataArray
 def _heat_maps(
     dataset: xarray.Dataset, parameters: list[str], mean: xarray.DataArray, sd: xarray.DataArray | None, label: str
 ) -> Figure:
-    """The first parameter across, the second one down, a panel for each value of the third."""
+    """Heat maps: the first parameter across, the second up, one panel per value of the third."""
     first, second, *third = parameters
     titles = [f"{_label(dataset, third[0])} = {tick}" for tick in _ticks(dataset, third[0])] if third else [""]
     across, down = dataset.sizes[first], dataset.sizes[second]
@@ -184,7 +184,7 @@ def _set_title(figure: Figure, parts: list[str]) -> None:
 
 
 def _set_ticks(axes: Axes, texts: list[str]) -> None:
-    """Slanted where they are too long to stand side by side."""
+    """Rotate the labels if they are too long to fit side by side."""
     if max(map(len, texts)) > 4:
         axes.set_xticks(range(len(texts)), texts, rotation=30, ha="right", rotation_mode="anchor")
     else:

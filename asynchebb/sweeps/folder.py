@@ -1,14 +1,15 @@
-"""A sweep's folder, which any number of processes on any number of machines may read and write at once.
+"""A sweep's folder, which many processes on many machines may read and write concurrently.
 
-    grids/ID.json    what a sweep is made of: its axes, and the identity of the run at each point
-    grids/ID.HOST.PROCESS.runs    the runs themselves, for the workers of this process, until they are done
-    runs/ID.nc       a run, as `record` keeps it; written whole or not at all
-    runs/ID.json     its measures: it is done
-    runs/ID.failed   its error: it failed
-    runs/ID.claim    a process is at work on it, and touches this file every few seconds
+    grids/ID.json    the definition of a sweep: its axes, and the identity of the run at each point
+    grids/ID.HOST.PROCESS.runs    the runs themselves, for the workers of this process, until they finish
+    runs/ID.nc       a run, as saved by `record`; written atomically
+    runs/ID.json     its measures: the run is finished
+    runs/ID.failed   its error: the run failed
+    runs/ID.claim    a process is computing the run; it touches this file every few seconds
 
-Names say all, so that a look into the folder tells how a sweep stands. Nothing relies on locks,
-which not every network file system has: should two processes run the same, both write the same.
+File names hold all the information, so that a directory listing shows the progress of a sweep. There
+are no locks, which not every network file system supports: if two processes compute the same run,
+both write the same file.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ from asynchebb.files import atomic, make_writable
 from asynchebb.simulate import Phase, Probe, Run
 
 FORMAT = "asynchebb sweep"
-DIGEST = "sha256"  # in a run's measures: of its file
+DIGEST = "sha256"  # key in a run's measures: the digest of its file
 OURS = ("grids", "runs", "unfinished")
-ENOUGH = 5  # runs, to tell from them how long the others take
-BEAT, SILENCE = 5.0, 60.0  # seconds between two touches of a claim, and after which it is taken for abandoned
+ENOUGH = 5  # finished runs needed to estimate the remaining time
+BEAT, SILENCE = 5.0, 60.0  # seconds between touches of a claim, and after which it counts as abandoned
 
 
 class Folder:
-    """Where each thing stands."""
+    """The paths of a sweep's files, and operations on them."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
@@ -56,7 +57,7 @@ class Folder:
         return done or self.file(identity, "failed").exists()
 
     def prepare(self) -> None:
-        """Make it, unless there is something else in it."""
+        """Create the folder; refuse one that holds other files."""
         if self.path.is_dir() and not self._grid_files():
             others = (entry for entry in self.path.glob("*") if entry.name not in OURS)
             within = (entry for name in OURS for entry in (self.path / name).glob("*") if not _is_ours(entry))
@@ -74,7 +75,7 @@ class Folder:
         self._write(file, json.dumps(content, indent=1).encode())
 
     def _write(self, file: Path, content: bytes) -> None:
-        """In one go: whoever looks sees all of it, or nothing."""
+        """Write atomically: other processes see the whole file or none."""
         try:
             self.unfinished.mkdir(exist_ok=True)
             with atomic(file, self.unfinished) as temporary:
@@ -85,7 +86,7 @@ class Folder:
             self._write(file, content)
 
     def forget_failures(self, points: Points) -> None:
-        """So that they are tried again. What a run that diverged has left is the failure itself."""
+        """Delete the failures, so that these runs are retried; the file of a diverged run records only its failure."""
         for identity in points.identities:
             if self.file(identity, "failed").exists():
                 if not self.file(identity, "json").exists():
@@ -93,33 +94,33 @@ class Folder:
                 self.file(identity, "failed").unlink(missing_ok=True)
 
     def set_aside_damaged(self, points: Points) -> list[str]:
-        """Runs whose file is no longer what it was are put aside, so that they are run again: what became of each."""
-        said = []
+        """Rename runs whose file has changed since it was written, so that they are run again; returns messages."""
+        messages = []
         for identity in dict.fromkeys(points.identities):
             file, measured = self.file(identity, "nc"), self.file(identity, "json")
             if file.exists() and not self.file(identity, "failed").exists() and not _is_whole(file, measured):
                 aside = file.with_suffix(".nc.damaged")
                 os.replace(file, aside)
                 measured.unlink(missing_ok=True)
-                said.append(f"{file} is not as it was written; it is now {aside.name}, and is run again")
-        return said
+                messages.append(f"{file} is damaged; it was renamed to {aside.name} and is run again")
+        return messages
 
     def tidy(self) -> None:
-        """Remove what processes that were killed have left, if none is at work."""
+        """Remove leftovers of killed processes, unless a process is still working here."""
         claims = [*self.runs.glob("*.claim")]
         if all(map(abandoned, claims)):
             abandoned_runs = [file for file in self.grids.glob("*.runs") if _is_left_over(file)]
             for left in (*claims, *abandoned_runs, *filter(_is_ours, self.unfinished.glob("*"))):
                 left.unlink(missing_ok=True)
-            with suppress(OSError):  # there is none, or another process writes there just now
+            with suppress(OSError):  # it does not exist, or another process is writing there
                 self.unfinished.rmdir()
 
     def write_grid(
         self, title: str, axes: list[list[dict[str, Any]]], runs: list[Run], work: list[int] | None = None
     ) -> Points:
-        """Put down what the sweep is made of. It has the date of the sweep's last start, and the newest comes first.
+        """Write the sweep's definition; the file's date is that of the sweep's last start.
 
-        `work` is how long each run takes beside the others, by default its steps: the time left is told by it.
+        `work` is the relative cost of each run, by default its number of steps, used to estimate the time left.
         """
         content = {
             "format": FORMAT,
@@ -138,8 +139,8 @@ class Folder:
         return Points(self, name, content)
 
     def write_runs(self, name: str, runs: Sequence[Run]) -> Path:
-        """Put the runs down for the workers, with the classes of the user's own in them: where the workers are, there
-        may be no file that these stand in."""
+        """Write the runs for the workers, including the code of user-defined classes: the files that define them may
+        not exist where the workers run."""
         import cloudpickle
 
         known = cloudpickle.list_registry_pickle_by_value()
@@ -162,14 +163,14 @@ class Folder:
         return self.grids / f"{name}.{socket.gethostname()}.{os.getpid()}.runs"
 
     def grid_names(self) -> list[str]:
-        """The sweeps in this folder, the one started last at the end."""
+        """The sweeps in this folder, the latest last."""
         files = self._grid_files()
         if not files:
             raise InputError(f"folder is {str(self.path)!r}; it must be a sweep's folder, but there is no sweep in it")
         return [file.stem for file in sorted(files, key=lambda file: file.stat().st_mtime)]
 
     def points(self, name: str | None = None) -> Points:
-        """A sweep of this folder, by default the one started last."""
+        """A sweep in this folder, by default the latest."""
         names = self.grid_names()
         if name is not None and name not in names:
             raise InputError(f"grid is {name!r}; the sweeps in {str(self.path)!r} are {', '.join(names)}")
@@ -178,19 +179,19 @@ class Folder:
 
 
 def _own_labels(runs: Iterable[Run]) -> dict[str, str]:
-    """What measures of the user's own are called."""
+    """Labels of user-defined measures."""
     recorded = {measure for run in runs for probe in run.probes for measure in probe.measures}
     return {measure.name: measure.label for measure in sorted(recorded, key=repr) if not measure.is_own}
 
 
 def digest(file: Path) -> str:
-    """Tells whether a file is still what it was."""
+    """A checksum that shows whether a file has changed."""
     with open(file, "rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _is_whole(file: Path, measured: Path) -> bool:
-    """Is it as it was written; or, if that is not known (its process was killed right then), can it be read?"""
+    """Is the file unchanged? Without a checksum (its process was killed before writing one): is it readable?"""
     if DIGEST in (known := read(measured)):
         return known[DIGEST] == digest(file)
     import h5py
@@ -203,19 +204,19 @@ def _is_whole(file: Path, measured: Path) -> bool:
 
 
 def _is_ours(file: Path) -> bool:
-    """Is it called as a sweep calls its files?"""
+    """Does its name match those of a sweep's files?"""
     name = r"\.?[0-9a-f]{12,20}\.(json|failed|claim|nc|nc\.damaged|parts|.+\.runs)(\..+\.\d+)?"
     return re.fullmatch(name, file.name) is not None
 
 
 def _is_left_over(runs: Path) -> bool:
-    """Is the process that has put these runs down dead?"""
+    """Is the process that wrote these runs dead?"""
     found = re.fullmatch(r"[0-9a-f]{12}\.(.+)\.(\d+)\.runs", runs.name)
     return found is not None and found[1] == socket.gethostname() and not _alive(int(found[2]))
 
 
 def _modules(runs: Sequence[Run]) -> list[ModuleType]:
-    """The modules that the runs' parts are from, but this package's."""
+    """The modules that define the runs' parts, excluding this package's."""
     names = set()
     for run in runs:
         shown: tuple[Phase | Probe, ...] = (*run.phases, *run.probes)
@@ -225,7 +226,7 @@ def _modules(runs: Sequence[Run]) -> list[ModuleType]:
 
 
 def read(file: Path) -> dict[str, Any]:
-    """What a JSON file says; nothing if it is not there or damaged."""
+    """The content of a JSON file; empty if the file is missing or damaged."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         return content if isinstance(content, dict) else {}
@@ -235,13 +236,13 @@ def read(file: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Status:
-    """How many runs of a sweep are done, running, failed and waiting, and how long it may yet take."""
+    """How many runs of a sweep are done, running, failed and waiting, and the estimated time left."""
 
     done: int
     running: int
     failed: int
     waiting: int
-    seconds_left: float | None  # None: not known, or nobody is at work on it
+    seconds_left: float | None  # None: not known, or no process is running
 
     @property
     def total(self) -> int:
@@ -250,7 +251,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Points:
-    """A sweep as its folder has it."""
+    """A sweep as stored in its folder."""
 
     folder: Folder
     name: str
@@ -265,7 +266,7 @@ class Points:
         return dict(zip(self.identities, self.content.get("work") or self.content["steps"], strict=True))
 
     def failures(self) -> dict[str, str]:
-        """What the runs that failed have failed with, by their values on the axes."""
+        """The errors of the failed runs, by their values on the axes."""
         failures = {}
         for identity, values in zip(self.identities, self._values(), strict=True):
             file = self.folder.file(identity, "failed")
@@ -283,11 +284,11 @@ class Points:
 
     @property
     def started(self) -> float:
-        """When the sweep was started the last time."""
+        """Time of the sweep's last start."""
         return (self.folder.grids / f"{self.name}.json").stat().st_mtime
 
     def status(self) -> Status:
-        """As a look at the names in the folder tells."""
+        """Progress, as read from the file names in the folder."""
         kinds: dict[str, dict[str, os.DirEntry]] = {"json": {}, "nc": {}, "failed": {}, "claim": {}}
         for entry in os.scandir(self.folder.runs) if self.folder.runs.exists() else ():
             identity, _, kind = entry.name.partition(".")
@@ -302,7 +303,7 @@ class Points:
         return Status(len(done), len(running), len(failed), waiting, self._time(done, left) if running else None)
 
     def _time(self, done: dict[str, os.DirEntry], left: int) -> float | None:
-        """How long the work that is left takes, at the pace of the last hundred runs since the sweep was started."""
+        """Estimated seconds left, at the pace of the last hundred runs since the sweep was started."""
         recent = sorted((entry.stat().st_mtime, one) for one, entry in done.items())[-100:]
         recent = [(when, one) for when, one in recent if when > self.started]
         if len(recent) < ENOUGH:
@@ -311,7 +312,7 @@ class Points:
 
 
 class Claim:
-    """One's hold on a run: the others leave it alone while it is touched now and then."""
+    """A process's claim on a run: others leave the run alone as long as the claim is touched regularly."""
 
     def __init__(self, file: Path) -> None:
         self.file, self.touched = file, time.monotonic()
@@ -320,13 +321,13 @@ class Claim:
         now = time.monotonic()
         if now - self.touched > BEAT:
             self.touched = now
-            with suppress(FileNotFoundError):  # another took it for abandoned: it runs the same
+            with suppress(FileNotFoundError):  # another process considered it abandoned and computes the same run
                 os.utime(self.file)
 
 
 @contextmanager
 def claimed(folder: Folder, identity: str) -> Iterator[Claim | None]:
-    """A claim on this run; None if another process is at work on it."""
+    """Claim this run; yields None if another process is computing it."""
     file = folder.file(identity, "claim")
     try:
         descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
@@ -344,29 +345,29 @@ def claimed(folder: Folder, identity: str) -> Iterator[Claim | None]:
 
 
 def abandoned(claim: Path) -> bool:
-    """Has the process that made it died, or not been heard of for long?"""
+    """Has the process that made the claim died, or not touched it for too long?"""
     try:
         if time.time() - claim.stat().st_mtime > SILENCE:
             return True
     except FileNotFoundError:
-        return False  # it was taken back this moment
+        return False  # it was released just now
     made_by = read(claim)
     return made_by.get("host") == socket.gethostname() and not _alive(made_by.get("process", 0))
 
 
 def _alive(process: int) -> bool:
-    """On this machine; one that was killed and only waits to be buried is not."""
+    """Is this process alive on this machine? A zombie is not."""
     if Path("/proc/self/stat").exists():
         try:
             return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
         except OSError:
             return False
     if os.name != "posix":
-        return True  # its claim tells, in a while
+        return True  # its claim will expire if it is dead
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # it is another user's
+    except PermissionError:  # another user's process
         return True
     return True

@@ -1,7 +1,7 @@
-"""Which runs: a base run, and the axes along which fields of it vary.
+"""The grid of a sweep: a base run, and the axes along which its fields vary.
 
-A field is named as one would say it: `n`, `rule`, `rule.eta`, `schedule.r_b`, `stimulus`, `hold`, `seed`.
-Those of a phase hold for all phases; `phases.1.hold` names one phase's.
+Fields are named `n`, `rule`, `rule.eta`, `schedule.r_b`, `stimulus`, `hold`, `seed` and so on.
+A phase's field applies to all phases; `phases.1.hold` names that of one phase.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from asynchebb.checks import InputError, one_of
 from asynchebb.network import MODELS, READINGS, Network
 from asynchebb.simulate import Phase, Run, check_stimulus
 
-OF_NETWORK = tuple(field.name for field in fields(Network) if field.name != "m")  # m is what the stimulus has
+OF_NETWORK = tuple(field.name for field in fields(Network) if field.name != "m")  # the stimulus determines m
 OF_PHASES = tuple(field.name for field in fields(Phase))
 OF_RUN = ("seed", "dtype")
-MANY_VALUES = 100_000  # of one axis
+MANY_VALUES = 100_000  # the most allowed on one axis
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A field and the values that it takes."""
+    """A field and the values it takes."""
 
     name: str
     values: tuple
@@ -41,18 +41,18 @@ class Axis:
         seen: set[Any] = set()
         for value, label in zip(self.values, self.labels, strict=True):
             if label in seen:
-                raise InputError(f"vary gives {self.name} the value {value!r} twice; each must be another")
+                raise InputError(f"vary gives {self.name} the value {value!r} twice; all values must differ")
             seen.add(label)
 
     @property
     def labels(self) -> list:
-        """The values as numbers and text."""
+        """The values as numbers or text."""
         return [value if isinstance(value, int | float | str) else repr(value) for value in self.values]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """All combinations of the axes; those of one group are tied, and go through their values together."""
+    """All combinations of the axes; the axes within a group are tied and step through their values together."""
 
     run: Run
     groups: tuple[tuple[Axis, ...], ...]
@@ -67,7 +67,7 @@ class Grid:
 
     @property
     def axes(self) -> list[list[dict[str, Any]]]:
-        """As the sweep's folder keeps them: of each group, its axes with their values."""
+        """As saved in the sweep's folder: for each group, its axes with their values."""
         return [[{"name": axis.name, "values": axis.labels} for axis in group] for group in self.groups]
 
     def at(self, *indices: int) -> Run:
@@ -80,7 +80,7 @@ class Grid:
 
 
 def grid(run: Run, vary: Mapping[str, Iterable], tie: Sequence[str] | Sequence[Sequence[str]] = ()) -> Grid:
-    """The grid of these axes. `tie` names those that do not multiply but go together, ("n", "hold") or several such."""
+    """The grid of these axes. `tie` names axes that vary together instead of multiplying: one group or several."""
     if not isinstance(run, Run):
         raise InputError(f"run is {run!r}; it must be a Run")
     if not vary:
@@ -96,8 +96,8 @@ def grid(run: Run, vary: Mapping[str, Iterable], tie: Sequence[str] | Sequence[S
     for names in tie:
         lengths = {name: len(axes[name].values) for name in names}
         if len(set(lengths.values())) > 1:
-            said = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-            raise InputError(f"zip ties axes of different lengths: {said}; they must have as many values each")
+            found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            raise InputError(f"zip ties axes of different lengths: {found}; they must have equally many values")
     groups = []
     for name in axes:
         group = next((names for names in tie if name in names), (name,))
@@ -108,22 +108,22 @@ def grid(run: Run, vary: Mapping[str, Iterable], tie: Sequence[str] | Sequence[S
 
 def _axis(run: Run, name: str, along: Any) -> Axis:
     if isinstance(along, str) or not isinstance(along, Iterable):
-        raise InputError(f"vary gives {name} {along!r}; it must give it a list of values")
+        raise InputError(f"vary gives {name} {along!r}; it must be given a list of values")
     if isinstance(along, Sized):
         _check_number(name, len(along))
     values = [value.item() if isinstance(value, np.generic) else value for value in along]
-    if _holds_whole_numbers(run, name):  # 100.0, out of a range of numbers
+    if _holds_whole_numbers(run, name):  # a range may give 100.0
         values = [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
     return Axis(name, tuple(values))
 
 
 def _check_number(name: str, count: int) -> None:
     if count > MANY_VALUES:
-        raise InputError(f"vary gives {name} {count:,} values; it must give it at most {MANY_VALUES:,}")
+        raise InputError(f"vary gives {name} {count:,} values; it may have at most {MANY_VALUES:,}")
 
 
 def varied(run: Run, changes: Mapping[str, Any]) -> Run:
-    """The run with these fields changed. It is tested with what it is shown, unless it has probes of its own."""
+    """The run with these fields changed. Its default probes change with the stimuli; user-defined probes do not."""
     probes = run.probes if run.has_own_probes else ()
     parts: dict[str, Any] = {"network": run.network, "phases": run.phases, "probes": probes}
     parts |= {name: getattr(run, name) for name in OF_RUN}
@@ -142,13 +142,13 @@ def varied(run: Run, changes: Mapping[str, Any]) -> Run:
 
 
 def reading_of(network: Network) -> str:
-    """The reading whose dynamics and weights the network has: another model takes its rule from there."""
+    """The reading with this network's dynamics and weights, from which another model takes its rule."""
     parts = (network.dynamics, network.weights)
     return next((name for name, one in READINGS.items() if (one.dynamics, one.weights) == parts), "paper")
 
 
 def _path(run: Run, name: str) -> list[str]:
-    """Where the field stands in a run."""
+    """The path to the field within a run."""
     head, *rest = name.split(".")
     if head in OF_NETWORK:
         return ["network", head, *rest]
@@ -160,7 +160,7 @@ def _path(run: Run, name: str) -> list[str]:
 
 
 def _changed(value: Any, path: list[str], new: Any, run: Run, name: str) -> Any:
-    """The value with what stands at the path replaced."""
+    """A copy of the value with the part at the path replaced."""
     if not path:
         return new
     head, *rest = path
@@ -178,7 +178,7 @@ def _changed(value: Any, path: list[str], new: Any, run: Run, name: str) -> Any:
         return cls(**{**equations.constants(value), head: inner})
     except InputError:
         raise
-    except Exception as error:  # of a class of the user's own
+    except Exception as error:  # from a user-defined class
         raise InputError(f"vary gives {name} the value {new!r}, which {cls.__name__} refuses ({error})") from error
 
 
@@ -191,7 +191,7 @@ def _unknown(run: Run, name: str, reason: str = "") -> InputError:
     meant = [field for field in known if field.endswith(f".{name}")] or difflib.get_close_matches(name, known, 1)
     hint = f" (did you mean {meant[0]}?)" if meant and not reason else ""
     return InputError(
-        f"vary names {name!r}, which is no field of this run{reason}{hint}; its fields are {', '.join(known)}"
+        f"vary names {name!r}, which is not a field of this run{reason}{hint}; its fields are {', '.join(known)}"
     )
 
 
@@ -233,7 +233,7 @@ def values_from_text(run: Run, name: str, text: str) -> list:
         with np.errstate(all="ignore"):
             along = RANGES[function.strip()](*bounds)
         if not all(map(math.isfinite, along)):
-            raise ValueError("a logarithmic range has no 0 in it")
+            raise ValueError("a logarithmic range cannot include 0")
     except InputError:
         raise
     except (ValueError, SyntaxError, TypeError, IndexError):
@@ -242,7 +242,7 @@ def values_from_text(run: Run, name: str, text: str) -> list:
 
 
 def value_from_text(name: str, text: str) -> Any:
-    """A value of a field: a rule, a stimulus and their like by their names, else a number, a truth or a word."""
+    """A field's value from text: a rule, stimulus and so on by name, otherwise a number, True, False or a name."""
     kind = name.rpartition(".")[2]
     if kind in values.MODULES:
         return values.parse(kind, text)
@@ -255,7 +255,7 @@ def value_from_text(name: str, text: str) -> Any:
 
 
 def pieces(text: str) -> list[str]:
-    """The text cut at its commas, but not at those inside brackets or quotes."""
+    """Split the text at commas outside brackets and quotes."""
     pieces, depth, quote = [""], 0, ""
     for letter in text:
         if quote:
@@ -271,12 +271,12 @@ def pieces(text: str) -> list[str]:
 
 
 def _holds_whole_numbers(run: Run, name: str) -> bool:
-    """Is the field declared as one of whole numbers? Then a range's values are rounded."""
+    """Is the field declared as an integer? If so, a range's values are rounded."""
     value: Any = run
     try:
         *path, last = _path(run, name)
         for part in path:
             value = value[0] if part == "*" else value[int(part)] if part.isdigit() else getattr(value, part)
     except (InputError, AttributeError, IndexError):
-        return False  # it is said elsewhere that there is no such field
+        return False  # an unknown field is reported elsewhere
     return _is_whole(type(value), last)

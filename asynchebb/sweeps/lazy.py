@@ -1,4 +1,4 @@
-"""Arrays of all runs of a sweep that are read when they are looked at. (Apart, since it needs xarray at once.)"""
+"""Lazily read arrays over all runs of a sweep. (A module of its own because it imports xarray.)"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from asynchebb.sweeps.folder import Points
 
 
 def at_end(points: Points, identities: np.ndarray, name: str, sizes: tuple[int, ...]) -> Any:
-    """A variable of the runs at their end, over the grid; each run's part is read from its file."""
+    """A variable at the end of each run, over the grid; each run's values are read from its file on access."""
     return indexing.LazilyIndexedArray(AtEnd(points, identities, name, sizes))
 
 
@@ -37,7 +37,7 @@ class AtEnd(BackendArray):
         return parts.reshape(chosen.shape + inner)
 
     def _one(self, identity: str) -> np.ndarray:
-        """Of one run; a smaller network's is filled up."""
+        """The values of one run; those of a smaller network are padded with NaN."""
         whole = np.full(self.sizes, np.nan, self.dtype)
         if self.folder.file(identity, "json").exists():
             with h5py.File(self.folder.file(identity, "nc")) as run:

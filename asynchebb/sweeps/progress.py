@@ -1,4 +1,4 @@
-"""How a sweep stands, shown while it goes on."""
+"""The progress bar of a running sweep."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asynchebb.sweeps.folder import Status
 
 @contextmanager
 def bar(folder: str | Path) -> Iterator[Callable[[Status], object]]:
-    """A bar on the terminal or in the notebook: runs done, running, failed, time left."""
+    """A progress bar in the terminal or notebook: runs done, running, failed, time left."""
     from rich import progress
 
     columns = (
@@ -25,7 +25,7 @@ def bar(folder: str | Path) -> Iterator[Callable[[Status], object]]:
         tasks: list[progress.TaskID] = []
 
         def on_status(status: Status) -> None:
-            if not tasks:  # not before it has begun: it may yet be refused
+            if not tasks:  # only once the sweep has begun: it may still be rejected
                 tasks.append(shown.add_task(str(folder), total=status.total, rest=""))
             rest = f"{status.running} running, {status.failed} failed{time_left(status)}"
             shown.update(tasks[0], completed=status.done + status.failed, rest=rest)

@@ -1,4 +1,4 @@
-"""A sweep's results as one labelled array: measures at once, weights when they are asked for."""
+"""A sweep's results as one labelled dataset: measures in memory, weights read on access."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from asynchebb.sweeps.grid import pieces
 if TYPE_CHECKING:
     import xarray
 
-# What is read from the runs themselves, at their end, and only when it is asked for; of the last probe.
+# Variables read from the runs' files on access: values at the end of each run, for the last probe.
 LAZY = {
     "W": (("neuron", "input"), ("n", "m"), STATE["W"][2]),
     "M": (("neuron", "presynaptic"), ("n", "n"), STATE["M"][2]),
@@ -26,11 +26,11 @@ LAZY = {
 
 
 def open_sweep(folder: str | Path, grid: str | None = None) -> xarray.Dataset:
-    """The sweep in this folder, its axes as coordinates: each measure at the end of each run, NaN where
-    there is none yet; and W, M and mean_activity, which are read when they are asked for.
+    """Open the sweep in this folder, with its axes as coordinates.
 
-    `run` names each run's file, runs/<run>.nc; `failure` is the error of one that failed. Of several sweeps in the
-    folder it is the one started last, or the one that `grid` names.
+    It holds each measure at the end of each run, NaN where a run has none yet, and W, M and mean_activity, which are
+    read on access. `run` names each run's file, runs/<run>.nc; `failure` is the error of a failed run. If the folder
+    holds several sweeps, `grid` names one; by default it is the one started last.
     """
     import xarray
 
@@ -58,7 +58,7 @@ def open_sweep(folder: str | Path, grid: str | None = None) -> xarray.Dataset:
             array = variables[name][1]
             if array.ndim == len(shape):
                 array[at] = value
-            else:  # of fewer probes the last is the last
+            else:  # a run with fewer probes fills the last entries
                 array[at][-np.size(value) :] = value
     variables["failure"] = (dims, variables["failure"][1].astype(str), variables["failure"][2])
     dataset = xarray.Dataset(
@@ -90,13 +90,13 @@ def select(dataset: xarray.Dataset, text: str) -> xarray.Dataset:
 
 def _same(label: Any, text: str) -> bool:
     try:
-        return bool(np.isclose(float(label), float(text), rtol=1e-5))  # as it is written in the pictures
+        return bool(np.isclose(float(label), float(text), rtol=1e-5))  # figures print rounded values
     except ValueError:
         return str(label) == text or str(label).partition("(")[0] == text
 
 
 def _result(points: Points, identity: str) -> tuple[dict[str, Any], str]:
-    """The measures of a run if it is done, and its error if it failed."""
+    """The measures of a finished run, and the error of a failed one."""
     try:
         content = json.loads(points.folder.file(identity, "json").read_text(encoding="utf-8"))
         return {name: value for name, value in content.items() if name != DIGEST}, ""
