@@ -6,16 +6,16 @@ CODE := asynchebb tests benchmarks examples conftest.py  # what a user leaves in
 .PHONY: help setup reproduce paper search test bench sweep compare examples lock pictures clean
 
 help:
-	@echo "make reproduce   every figure and claim of the paper, judged (reproduction/index.html)"
+	@echo "make reproduce   recompute every figure of the paper and judge every claim (reproduction/index.html)"
 	@echo "make paper       the same with ten million steps per run, as in the paper (paper/index.html)"
-	@echo "make search      hundreds of settings, for one under which figures 1, 2 and 3 hold together (retention/)"
-	@echo "make test        lint, types, all tests, the documents' code blocks"
-	@echo "make bench       speed beside other systems, growth, cold start, memory (benchmarks/)"
-	@echo "make sweep       a thousand networks over threshold, refractory period and hold (thresholds/)"
-	@echo "make compare     the networks beside scikit-learn's methods, samples a second (comparison/, docs/comparison.md)"
-	@echo "make examples    the scripts in examples/, and their pictures (docs/images/examples/)"
-	@echo "make pictures    the README's pictures and docs/claims.md again, from the reproduction"
-	@echo "make lock        write the versions now in .venv to requirements.txt"
+	@echo "make search      search hundreds of settings for one that reproduces figures 1, 2 and 3 together (retention/)"
+	@echo "make test        lint, type checks, all tests, and the code blocks in the documentation"
+	@echo "make bench       speed compared with other systems, scaling, cold start, memory (benchmarks/)"
+	@echo "make sweep       a thousand networks: thresholds, refractory periods and holds (thresholds/)"
+	@echo "make compare     the networks compared with scikit-learn's methods (comparison/, docs/comparison.md)"
+	@echo "make examples    run the scripts in examples/ and draw their figures (docs/images/examples/)"
+	@echo "make pictures    rebuild the README's figures and docs/claims.md from the reproduction"
+	@echo "make lock        write the versions installed in .venv to requirements.txt"
 
 setup: .venv/installed
 

@@ -1,4 +1,4 @@
-"""Bad input: one sentence that names the argument, the value and what is accepted."""
+"""Input checks: each error is one sentence that names the argument, its value and what is accepted."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ def one_of(name: str, value: object, accepted: Collection[str]) -> None:
 
 
 def added_later(default: Any, repr: bool = True) -> Any:
-    """A dataclass field that older versions did not have: at its default it does not enter a run's identity, so that
-    runs kept before there was such a field are still found."""
+    """A dataclass field that older versions lack: at its default it does not enter a run's identity, so that runs
+    saved by those versions are still found."""
     return field(default=default, repr=repr, metadata={ADDED_LATER: True})
 
 
 def checked(**checks: Callable[[str, Any], Any]) -> Callable[[type[T]], type[T]]:
-    """For a dataclass: each field named here must pass its check when a value is made.
+    """Class decorator for dataclasses: each field named here must pass its check when an instance is created.
 
-    A check may return what the field is to be instead, such as a tuple for a list.
+    A check may return a replacement for the field's value, such as a tuple for a list.
     """
 
     def decorate(cls: type[T]) -> type[T]:
@@ -76,7 +76,7 @@ def checked(**checks: Callable[[str, Any], Any]) -> Callable[[type[T]], type[T]]
             for name, check in checks.items():
                 value = getattr(self, name)
                 instead = check(f"{cls.__name__}.{name}", value)
-                if isinstance(value, np.generic):  # as Python's own number it prints, and rounds, like the others
+                if isinstance(value, np.generic):  # as a Python number it prints and rounds like the others
                     instead = value.item()
                 if instead is not None:
                     object.__setattr__(self, name, instead)
@@ -89,7 +89,7 @@ def checked(**checks: Callable[[str, Any], Any]) -> Callable[[type[T]], type[T]]
 
 def weights(name: str, array: np.ndarray) -> None:
     if not np.min(array) >= 0:  # the engines rely on it: inhibition never raises a drive
-        raise InputError(f"{name} has weights that are negative or not a number; all must be 0 or more")
+        raise InputError(f"{name} has weights that are negative or not a number; all must be at least 0")
 
 
 def stimuli(name: str, X: object, m: int | None = None) -> np.ndarray:
@@ -103,7 +103,7 @@ def stimuli(name: str, X: object, m: int | None = None) -> np.ndarray:
     pixels = "m" if m is None else m
     if X.ndim != 2 or (m is not None and X.shape[1] != m):
         raise InputError(f"{name} has shape {X.shape}; it must be (samples, {pixels})")
-    # min and max pass NaN on, so that two sweeps over X see every bad value.
+    # min and max propagate NaN, so two passes over X detect every bad value.
     if X.size and not (X.min() >= 0 and X.max() <= 1):
         bad = X[~((X >= 0) & (X <= 1))][0]
         raise InputError(f"{name} holds {bad}; stimuli must be finite and in [0, 1]")

@@ -1,4 +1,4 @@
-"""Data as people have it: arrays in files, folders of images, MNIST's format, and a few sets by name."""
+"""Loading data: arrays in files, folders of images, MNIST's format, and a few named data sets."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ import numpy as np
 from asynchebb import values
 from asynchebb.checks import InputError
 
-SAMPLES = {"Patches": 10_000}  # drawn of a stimulus; of the others:
-USUAL_SAMPLES = 2_000
+SAMPLES = {"Patches": 10_000}  # number of samples drawn from a stimulus
+USUAL_SAMPLES = 2_000  # the same for all others
 
 NAMED = {"patches": "Patches(12)", "crossbars": "Crossbars(8)"}  # and "digits", which has labels
-DATA = ("X", "x", "data", "images", "image")  # arrays of a file that are taken for the data, or for the labels
+DATA = ("X", "x", "data", "images", "image")  # names by which data and labels are recognised in a file
 LABELS = ("y", "labels", "label", "target", "targets", "classes", "class")
-SEVERAL = {".npz", ".nc", ".h5", ".hdf5"}  # files of several arrays
+SEVERAL = {".npz", ".nc", ".h5", ".hdf5"}  # files that hold several arrays
 PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif", ".pgm", ".ppm", ".webp"}
 ACCEPTED = (
-    "digits, patches, crossbars, a stimulus like Bars(8), an array in a file (.npy, .npz, .nc, idx as MNIST's), "
+    "digits, patches, crossbars, a stimulus like Bars(8), an array in a file (.npy, .npz, .nc, or idx like MNIST), "
     "or a folder of images"
 )
 
 UNREADABLE = (OSError, ValueError, EOFError, KeyError, IndexError, SyntaxError, BadZipFile, zlib.error)
 
-# The idx format: two zero bytes, the type of numbers, how many axes; the size of each axis; the numbers.
+# The idx format: two zero bytes, the number type, the number of axes; the size of each axis; the numbers.
 IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
 
 class Data(NamedTuple):
-    """Samples, and what is known of them."""
+    """Samples, with their labels and source if known."""
 
     name: str
-    X: Any  # (samples, m) or (samples, height, width), as it lies in the file
+    X: Any  # (samples, m) or (samples, height, width), as in the file
     labels: np.ndarray | None = None
-    stimulus: Any = None  # that it was drawn from
+    stimulus: Any = None  # the stimulus they were drawn from
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How a sample is drawn: (height, width), or (2, height, width) where ON and OFF channels are one picture."""
+        """Shape of a sample as an image: (height, width), or (2, height, width) for ON and OFF channels."""
         if self.stimulus is not None:
             return self.stimulus.shape
         if self.X.ndim == 3 and min(self.X.shape[1:]) > 1:
@@ -59,7 +59,7 @@ class Data(NamedTuple):
 
 
 def load(text: str, array: str | None = None, labels: str | None = None) -> Data:
-    """The data that the text names; `array` and `labels` say which of several in a file, `labels` may be a file too."""
+    """Load the data named by `text`; `array` and `labels` select arrays in a file, and `labels` may also be a file."""
     path = Path(text)
     if text == "digits":
         from sklearn.datasets import load_digits
@@ -91,7 +91,7 @@ def _is_stimulus(text: str) -> bool:
 
 
 def _labels(path: Path) -> np.ndarray:
-    """The labels in a file of their own: the one array of one axis that it holds."""
+    """Labels from a separate file: its only 1-D array."""
     try:
         if path.suffix == ".npz":
             with np.load(path) as arrays:
@@ -102,13 +102,13 @@ def _labels(path: Path) -> np.ndarray:
             return np.load(path) if path.suffix == ".npy" else _idx(path)
     except UNREADABLE:
         pass
-    raise InputError(f"labels is {str(path)!r}; it must be an array of one axis, in a .npy, .npz or idx file")
+    raise InputError(f"labels is {str(path)!r}; it must be a 1-D array in a .npy, .npz or idx file")
 
 
 def _checked(data: Data, text: str) -> Data:
     X = data.X
     if X.dtype.kind not in "fiub":
-        raise InputError(f"data is {text!r}, whose numbers are of type {X.dtype}; they must be real numbers")
+        raise InputError(f"data is {text!r}, which has dtype {X.dtype}; it must hold real numbers")
     if X.ndim not in (2, 3) or not X.size:
         raise InputError(
             f"data is {text!r}, an array of shape {X.shape}; it must be (samples, features) or "
@@ -119,7 +119,9 @@ def _checked(data: Data, text: str) -> Data:
             bad = np.argwhere(~np.isfinite(X[start : start + 4096]))
             if len(bad):
                 where = (int(start + bad[0][0]), *map(int, bad[0][1:]))
-                raise InputError(f"data is {text!r}, which holds a number that is not finite, at {where}; all must be")
+                raise InputError(
+                    f"data is {text!r}, which holds a value that is not finite, at {where}; all must be finite"
+                )
     if data.labels is not None and np.shape(data.labels) != (len(X),):
         raise InputError(
             f"labels has shape {np.shape(data.labels)}; there are {len(X)} samples, so it must be ({len(X)},)"
@@ -145,11 +147,11 @@ def _file(path: Path, array: str | None, labels: str | None) -> Data:
         raise
     except UNREADABLE as error:
         raise InputError(f"data is {str(path)!r}, which cannot be read: {error}") from None
-    raise InputError(f"data is {str(path)!r}, a file of another kind; it must be {ACCEPTED}")
+    raise InputError(f"data is {str(path)!r}, an unsupported kind of file; it must be {ACCEPTED}")
 
 
 def _of_several(path: Path, arrays: dict[str, np.ndarray], array: str | None, labels: str | None) -> Data:
-    """The data and the labels among the arrays of a file: those asked for, or those whose names say it."""
+    """Data and labels among the arrays of a file: those requested, or those recognised by name."""
     for option, name in (("array", array), ("labels", labels)):
         if name is not None and name not in arrays and not (option == "labels" and Path(name).is_file()):
             raise InputError(f"{option} is {name!r}; {str(path)!r} holds {', '.join(arrays) or 'none'}")
@@ -157,10 +159,10 @@ def _of_several(path: Path, arrays: dict[str, np.ndarray], array: str | None, la
     named = [name for name in tables if name in DATA]
     choice = array or (named[0] if named else tables[0] if len(tables) == 1 else None)
     if choice is None:
-        raise InputError(f"array is not given; {str(path)!r} holds {', '.join(arrays)}: name one of them")
+        raise InputError(f"array is not given; it must be one of {', '.join(arrays)}, the arrays in {str(path)!r}")
     fitting = (name for name in LABELS if name in arrays and arrays[name].shape == (len(arrays[choice]),))
-    told = labels if labels in arrays else next(fitting, None)
-    return Data(path.stem, arrays[choice], None if told is None else arrays[told])
+    labelling = labels if labels in arrays else next(fitting, None)
+    return Data(path.stem, arrays[choice], None if labelling is None else arrays[labelling])
 
 
 def _netcdf(path: Path, classic: bool, array: str | None, labels: str | None) -> Data:
@@ -168,7 +170,7 @@ def _netcdf(path: Path, classic: bool, array: str | None, labels: str | None) ->
 
     options: dict[str, Any] = {"engine": "scipy"} if classic else {"engine": "h5netcdf", "phony_dims": "sort"}
     with xarray.open_dataset(path, **options) as dataset:
-        named = {array, labels, *dataset.data_vars}  # an axis called y is no label
+        named = {array, labels, *dataset.data_vars}  # a coordinate axis called y does not hold labels
         variables = {str(name): np.asarray(dataset[name]) for name in dataset.variables if name in named}
     return _of_several(path, variables, array, labels)
 
@@ -188,13 +190,13 @@ def _idx(path: Path) -> np.ndarray:
 
 
 def _idx_labels(path: Path) -> np.ndarray | None:
-    """MNIST's labels lie in a file of their own, beside the images."""
-    beside = path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
-    return _idx(beside) if beside != path and beside.is_file() else None
+    """MNIST keeps its labels in a separate file next to the images."""
+    labels = path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
+    return _idx(labels) if labels != path and labels.is_file() else None
 
 
 def _folder(path: Path) -> Data:
-    """All images of a folder, in grey; images in folders of its own are labelled by the folder."""
+    """All images in a folder, in greyscale; if all are in subfolders, these are the labels."""
     from PIL import Image
 
     found = (file for file in path.rglob("*") if file.suffix.lower() in PICTURES)
@@ -214,7 +216,7 @@ def _folder(path: Path) -> Data:
         if images[-1].shape != images[0].shape:
             raise InputError(
                 f"data is the folder {str(path)!r}, whose images differ in size: {names[0].name} is "
-                f"{images[0].shape}, {name.name} {images[-1].shape}; all must be the same"
+                f"{images[0].shape}, {name.name} {images[-1].shape}; all must have the same size"
             )
     in_folders = all(name.parent != path for name in names)
     labels = np.array([name.relative_to(path).parts[0] for name in names]) if in_folders else None
@@ -222,11 +224,11 @@ def _folder(path: Path) -> Data:
 
 
 def _grey(image: Any) -> np.ndarray:
-    """Numbers of more than eight bits as they are, others as grey from 0 to 255, what is transparent as black."""
+    """Pixels of more than eight bits unchanged, others as grey levels from 0 to 255; transparent ones are black."""
     from PIL import Image
 
     if getattr(image, "n_frames", 1) > 1:
-        raise ValueError(f"it has {image.n_frames} pages; give one image a file, or an array")
+        raise ValueError(f"it has {image.n_frames} pages; use one image per file, or an array")
     if image.mode.startswith(("I", "F")):
         return np.asarray(image)
     if image.has_transparency_data:

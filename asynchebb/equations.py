@@ -1,9 +1,9 @@
-"""The records that hold equations: which methods each has, in which Python they are written.
+"""Equations: the methods that dynamics, rules and schedules must have, and the subset of Python allowed in them.
 
 An equation is straight-line arithmetic on scalars. That subset means the same to NumPy (by
-broadcasting), to a compiler of the very function, and to a translator; so each equation is
-written once and runs on every engine. A user's own record needs no base class and no entry in a
-list: it is passed in.
+broadcasting), to a compiler of the same function and to a translator, so each equation is
+written once and runs on every engine. A user-defined record needs no base class and no
+registration: it is simply passed in.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from asynchebb.checks import InputError
 
-# What each kind of record must have, as its callers use it: arguments, and how many values come back.
+# Methods that each kind of record must have: their arguments, and how many values they return.
 METHODS: dict[str, dict[str, tuple[tuple[str, ...], int]]] = {
     "dynamics": {"step": (("u_i", "drive_i"), 2)},
     "rule": {"leak_w": (("y_i",), 1), "leak_m": (("y_i",), 1), "rate": (("y_i", "a_i"), 2)},
@@ -36,7 +36,7 @@ _ALLOWED = (
 )
 _SUBSET = (
     "an equation is straight-line arithmetic on its arguments and fields: assignments and one return, "
-    "+ - * / **, comparisons of two, & and |, self.field (of a @dataclass(frozen=True)), "
+    "+ - * / **, comparisons of two values, & and |, self.field (of a @dataclass(frozen=True)), "
     f"and np.{', np.'.join(FUNCTIONS)}"
 )
 
@@ -53,7 +53,7 @@ def constants(record: object) -> dict[str, Any]:
 
 
 def check(kind: str, record: object) -> None:
-    """Refuse a record that no engine could run, and say why."""
+    """Raise an error for a record that no engine can run."""
     if isinstance(record, type):
         raise InputError(f"{kind} is the class {record.__name__}; it must be a value: {record.__name__}(...)")
     cls: type = type(record)
@@ -66,7 +66,7 @@ def check(kind: str, record: object) -> None:
 
 @cache
 def _fault(kind: str, cls: type) -> str | None:
-    """What keeps the engines from running the methods of this class, if anything does."""
+    """Why the engines cannot run the methods of this class; None if they can."""
     for method, (arguments, results) in METHODS[kind].items():
         function = getattr(cls, method, None)
         wanted = f"{method}(self, {', '.join(arguments)})"
@@ -82,12 +82,12 @@ def _fault(kind: str, cls: type) -> str | None:
 
 @cache
 def check_arithmetic(function: Callable, fields: tuple[str, ...]) -> None:
-    """Refuse an equation that steps outside the arithmetic every engine understands.
+    """Raise an error for an equation that goes beyond the arithmetic every engine understands.
 
-    Numbers from outside are refused too: an engine that keeps compiled code could not see them change.
+    Global variables are not allowed either: an engine that caches compiled code would not notice when they change.
     """
     tree = _tree(function)
-    if tree is None:  # typed at a bare prompt: only the names it uses are known
+    if tree is None:  # typed at an interactive prompt: only the names it uses are known
         code = function.__code__
         outside = {*code.co_names, *code.co_freevars} - {"np", *FUNCTIONS, *fields}
         if outside:
@@ -95,20 +95,20 @@ def check_arithmetic(function: Callable, fields: tuple[str, ...]) -> None:
         return
     known = {argument.arg for argument in tree.args.args}
     known |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    truths = {
+    booleans = {
         target.id
         for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and _is_truth(node.value, set())
+        if isinstance(node, ast.Assign) and _is_boolean(node.value, set())
         for target in node.targets
         if isinstance(target, ast.Name)
     }
     for node in ast.walk(tree):
-        if not _is_arithmetic(node, known, truths, fields):
+        if not _is_arithmetic(node, known, booleans, fields):
             what = ast.unparse(node).splitlines()[0] if hasattr(node, "lineno") else type(node).__name__
             raise InputError(f"{function.__qualname__} uses `{what}`; {_SUBSET}")
 
 
-def _is_arithmetic(node: ast.AST, known: set[str], truths: set[str], fields: tuple[str, ...]) -> bool:
+def _is_arithmetic(node: ast.AST, known: set[str], booleans: set[str], fields: tuple[str, ...]) -> bool:
     match node:
         case ast.Call():
             return not node.keywords and ast.unparse(node.func) in {f"np.{name}" for name in FUNCTIONS}
@@ -120,33 +120,35 @@ def _is_arithmetic(node: ast.AST, known: set[str], truths: set[str], fields: tup
             return node.id in known or node.id == "np"
         case ast.Compare():
             return len(node.ops) == 1
-        case ast.BinOp(op=ast.Add() | ast.Sub()):  # of truths: to NumPy "or" and an error, to a compiler a number
-            return not (_is_truth(node.left, truths) and _is_truth(node.right, truths))
+        case ast.BinOp(
+            op=ast.Add() | ast.Sub()
+        ):  # of booleans: NumPy takes + as "or" and rejects −, a compiler takes both as numbers
+            return not (_is_boolean(node.left, booleans) and _is_boolean(node.right, booleans))
     return isinstance(node, _ALLOWED)
 
 
 def _results(tree: ast.FunctionDef) -> int:
-    """How many values the last statement returns."""
+    """The number of values that the last statement returns."""
     last = tree.body[-1]
     if not isinstance(last, ast.Return) or last.value is None:
         return 0
     return len(last.value.elts) if isinstance(last.value, ast.Tuple) else 1
 
 
-def _is_truth(node: ast.AST, truths: set[str]) -> bool:
+def _is_boolean(node: ast.AST, booleans: set[str]) -> bool:
     match node:
         case ast.Compare():
             return True
         case ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
             return True
         case ast.Name():
-            return node.id in truths
+            return node.id in booleans
     return False
 
 
 @cache
 def fingerprint(cls: type) -> str:
-    """A digest of all that a record's class says, inherited or its own: an edited equation is a new one."""
+    """A digest of all methods and constants of a record's class, including inherited ones; edits change it."""
     digest = hashlib.sha256(repr((cls.__name__, field_names(cls))).encode())
     for name in dir(cls):
         member = inspect.getattr_static(cls, name)
@@ -164,7 +166,7 @@ def fingerprint(cls: type) -> str:
 
 
 def _tree(function: Callable) -> ast.FunctionDef | None:
-    """The syntax tree of a function without its docstring; None where its source is not to be had."""
+    """The syntax tree of a function without its docstring; None if its source is not available."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     except (OSError, TypeError, SyntaxError, IndexError):

@@ -1,4 +1,4 @@
-"""All drawing, but for sweeps (sweeps/figures.py) and animations (movies.py): no other module imports matplotlib."""
+"""All figures except those of sweeps (sweeps/figures.py) and animations (movies.py); only these use matplotlib."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 COLOURS = {"asynchronous": "tab:blue", "continuous": "tab:orange", "discrete": "tab:green"}
 
-# Figures are made without pyplot: nothing of the caller's own plots is touched.
+# Figures are made without pyplot, so that the caller's own plots are not affected.
 styled = matplotlib.rc_context({"font.size": 8, "axes.spines.top": False, "axes.spines.right": False})
 
 
@@ -33,9 +33,7 @@ def save(figure: Figure, path: str | Path) -> None:
     except (OSError, ValueError) as error:
         if disk_is_full(error):
             raise
-        raise InputError(
-            f"out is {str(path)!r}; it must be a picture that can be written, .png or .pdf ({error})"
-        ) from None
+        raise InputError(f"out is {str(path)!r}; it must be a writable image file, .png or .pdf ({error})") from None
 
 
 def png(figure: Figure) -> bytes:
@@ -45,7 +43,7 @@ def png(figure: Figure) -> bytes:
 
 
 def mosaic(axes: Axes, W: np.ndarray, shape: tuple[int, ...], activity: np.ndarray, most: int = 100) -> None:
-    """Receptive fields of the most active neurons, the most active first, each from 0 to its own largest weight."""
+    """Receptive fields of the most active neurons, most active first, each scaled by its own largest weight."""
     order = np.argsort(-activity, kind="stable")[:most]
     fields = _scaled(W[order], shape)
     columns = int(np.ceil(np.sqrt(len(fields) * fields.shape[1] / fields.shape[2])))
@@ -56,20 +54,20 @@ def mosaic(axes: Axes, W: np.ndarray, shape: tuple[int, ...], activity: np.ndarr
 
 
 def _scaled(W: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Fields as pictures, each from 0 (or −1, ON minus OFF) to its own largest weight."""
+    """Fields as images, each divided by its own largest weight: from 0 to 1, or from −1 to 1 for ON minus OFF."""
     fields = _pictures(W, shape)
     largest = np.abs(fields).max(axis=(1, 2), keepdims=True)
     return fields / np.where(largest > 0, largest, 1)
 
 
 def _pictures(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Rows of numbers as pictures, ON minus OFF where there are both."""
+    """Rows of numbers as images, ON minus OFF if there are both channels."""
     pictures = rows.reshape(len(rows), *shape)
     return pictures[:, 0] - pictures[:, 1] if len(shape) == 3 else pictures
 
 
 def _tiled(pictures: np.ndarray, columns: int) -> np.ndarray:
-    """Pictures side by side in so many columns, a gap of one pixel between them."""
+    """Images tiled in this many columns, with a gap of one pixel between them."""
     height, width = pictures.shape[1:]
     rows = int(np.ceil(len(pictures) / columns))
     canvas = np.full((rows * (height + 1) + 1, columns * (width + 1) + 1), np.nan)
@@ -87,7 +85,7 @@ def _colours(signed: bool) -> matplotlib.colors.Colormap:
 
 @styled
 def run(dataset: xarray.Dataset) -> Figure:
-    """A kept run: the fields at its end, the error over time, the activity of all neurons by rank."""
+    """A saved run: the fields at its end, the error over time, and all neurons' activity by rank."""
     figure = Figure(figsize=(10, 3.4), layout="constrained")
     fields, error, activity = figure.subplots(1, 3, width_ratios=(1.1, 1.2, 1))
     figure.suptitle(str(dataset.attrs["title"]), fontsize=9)
@@ -98,29 +96,29 @@ def run(dataset: xarray.Dataset) -> Figure:
         error.plot(dataset.step, dataset.error_last[:, probe], ":", color=line.get_color())
         level = np.sort(dataset.mean_activity[-1, probe].values)[::-1]
         activity.fill_between(np.arange(len(level)), level, alpha=0.4, step="mid", color=line.get_color())
-    error.set(xlabel="Euler step", ylabel="reconstruction error", ylim=(0, 1), title="mean (line), last step (dots)")
+    error.set(xlabel="Euler step", ylabel="reconstruction error", ylim=(0, 1), title="mean (solid), last step (dotted)")
     error.ticklabel_format(axis="x", scilimits=(-3, 4))
     error.legend(frameon=False)
     activity.set(xlabel="neuron, by rank", ylabel="mean rate", title="activity", ylim=(0, None))
     return figure
 
 
-def fields_at_end(axes: Axes, kept: Any, most: int = 100) -> None:
-    """The most active neurons' fields, of a run's dataset or of its file opened by h5py."""
-    mosaic(axes, np.asarray(kept["W"][-1]), picture_shape(kept), np.asarray(kept["mean_activity"][-1, 0]), most)
+def fields_at_end(axes: Axes, saved: Any, most: int = 100) -> None:
+    """The most active neurons' fields, from a run's dataset or its file opened by h5py."""
+    mosaic(axes, np.asarray(saved["W"][-1]), picture_shape(saved), np.asarray(saved["mean_activity"][-1, 0]), most)
 
 
-def picture_shape(kept: Any) -> tuple[int, ...]:
-    return tuple(int(size) for size in np.atleast_1d(kept.attrs["picture_shape"]))
+def picture_shape(saved: Any) -> tuple[int, ...]:
+    return tuple(int(size) for size in np.atleast_1d(saved.attrs["picture_shape"]))
 
 
-# What the reproduction's figures are made of
+# Building blocks of the reproduction's figures
 
 
 def lettered(
     layout: list[str], size: tuple[float, float], heights: Sequence[float] | None = None, letters: str = ""
 ) -> tuple[Figure, dict[str, Axes]]:
-    """Rows of panels, each panel called by a letter, which stands above it; or with only some of the letters shown."""
+    """Rows of panels named by letters, which are shown above them; `letters` restricts which ones are shown."""
     figure = Figure(figsize=size, layout="constrained")
     axes: dict[str, Axes] = {}
     for row, of in zip(
@@ -134,7 +132,7 @@ def lettered(
 
 
 def ramp(count: int) -> list:
-    """So many colours from dark to light, for values in order."""
+    """This many colours from dark to light, for ordered values."""
     return [*matplotlib.colormaps["viridis"](np.linspace(0, 0.85, count))]
 
 
@@ -144,14 +142,14 @@ def steps_axis(axes: Axes, ylabel: str) -> None:
 
 
 def mean_and_sd(axes: Axes, x: Any, y: Any, **style: Any) -> None:
-    """A curve through the means over the first axis of y, with the standard deviation if there are several."""
+    """A curve of the mean over the first axis of y, with standard deviations if that axis has several entries."""
     y = np.asarray(y, np.float64)
     spread = y.std(axis=0, ddof=1) if len(y) > 1 else None
     axes.errorbar(x, y.mean(axis=0), spread, elinewidth=0.6, capsize=1.2, **style)
 
 
 def stimuli(axes: Axes, sets: Sequence[Any], labels: Sequence[str], count: int = 6) -> None:
-    """Some stimuli of each set, a row a set."""
+    """Some stimuli of each set, one row per set."""
     pictures = np.stack([each.sample(np.random.default_rng(0), count).reshape(count, *each.shape) for each in sets])
     axes.imshow(_tiled(pictures.reshape(-1, *pictures.shape[2:]), count), cmap=_colours(signed=False), vmin=0, vmax=1)
     height = pictures.shape[2] + 1
@@ -166,8 +164,8 @@ def grid_of_fields(grid: Sequence[Sequence[Any]], rows: Sequence[str], columns: 
     """The most active neurons' fields of many runs."""
     figure, axes = _grid(rows, columns, 1.0)
     for panels, runs in zip(axes, grid, strict=True):
-        for panel, kept in zip(panels, runs, strict=True):
-            fields_at_end(panel, kept)
+        for panel, saved in zip(panels, runs, strict=True):
+            fields_at_end(panel, saved)
             panel.set_axis_on()
             panel.set(xticks=[], yticks=[])
             panel.spines[:].set_visible(False)
@@ -178,11 +176,11 @@ def grid_of_fields(grid: Sequence[Sequence[Any]], rows: Sequence[str], columns: 
 def grid_of_activity(
     grid: Sequence[Sequence[Any]], rows: Sequence[str], columns: Sequence[str], colours: Sequence[str]
 ) -> Figure:
-    """Mean rates by rank of many runs, as a share of the largest."""
+    """Mean rates by rank for many runs, relative to the largest."""
     figure, axes = _grid(rows, columns, 0.8)
     for panels, runs in zip(axes, grid, strict=True):
-        for panel, kept, colour in zip(panels, runs, colours, strict=True):
-            level = np.sort(np.asarray(kept["mean_activity"][-1, 0]))[::-1]
+        for panel, saved, colour in zip(panels, runs, colours, strict=True):
+            level = np.sort(np.asarray(saved["mean_activity"][-1, 0]))[::-1]
             panel.fill_between(
                 np.arange(len(level)), level / max(level[0], 1e-12), color=colour, step="mid", linewidth=0
             )
@@ -203,10 +201,10 @@ def _grid(rows: Sequence[str], columns: Sequence[str], shape: float) -> tuple[Fi
 
 
 @styled
-def evolution(kept: Any, neurons: np.ndarray, sets: Sequence[str]) -> Figure:
-    """The same neurons' fields (rows) at all snapshots (columns); a line where the set of stimuli changes."""
-    step, phase = np.asarray(kept["step"]), np.asarray(kept["phase"])
-    fields = [_scaled(np.asarray(kept["W"][k])[neurons], picture_shape(kept)) for k in range(len(step))]
+def evolution(saved: Any, neurons: np.ndarray, sets: Sequence[str]) -> Figure:
+    """The fields of these neurons (rows) at all snapshots (columns), with a line where the stimulus set changes."""
+    step, phase = np.asarray(saved["step"]), np.asarray(saved["phase"])
+    fields = [_scaled(np.asarray(saved["W"][k])[neurons], picture_shape(saved)) for k in range(len(step))]
     height, width = fields[0].shape[1:]
     canvas = _tiled(np.stack(fields, axis=1).reshape(-1, height, width), len(step))
     figure = Figure(figsize=(7.2, 0.5 + 7.0 * canvas.shape[0] / canvas.shape[1]), layout="constrained")
@@ -233,7 +231,7 @@ def error_matrix(axes: Axes, E: np.ndarray, phases: Sequence[str], sets: Sequenc
 def heat_map(
     axes: Axes, table: np.ndarray, rows: Sequence[Any], columns: Sequence[Any], most: float = 1.0, better: str = "low"
 ) -> None:
-    """A table of numbers as colours with the numbers on them; the better ones are dark."""
+    """A table of numbers as a heat map with the numbers printed on it; better values are darker."""
     colours = matplotlib.colormaps["viridis" if better == "low" else "viridis_r"]
     axes.imshow(table, cmap=colours, vmin=0, vmax=most, aspect="auto")
     for row, column in np.ndindex(table.shape):
@@ -250,12 +248,12 @@ def _labels(dataset: xarray.Dataset) -> list[str]:
     return [f"{shows}, hold {hold}" for shows, hold in zip(dataset.stimulus.values, dataset.hold.values, strict=True)]
 
 
-# What `asynchebb learn` shows of a model
+# Figures of `asynchebb learn`
 
 
 @styled
 def fields(W: np.ndarray, shape: tuple[int, ...], activity: np.ndarray, most: int = 144) -> Figure:
-    """The most active neurons' fields, the most active first; as rows of one table if they are no pictures."""
+    """The most active neurons' fields, most active first; as rows of one matrix if they are not images."""
     figure = Figure(figsize=(5, 5), layout="constrained")
     axes = figure.subplots()
     if shape[-2] > 1:
@@ -264,20 +262,20 @@ def fields(W: np.ndarray, shape: tuple[int, ...], activity: np.ndarray, most: in
     rows = _scaled(W[np.argsort(-activity, kind="stable")[:most]], shape)[:, 0]
     signed = bool(rows.min() < 0)
     colours = axes.imshow(rows, cmap=_colours(signed), vmin=-1 if signed else 0, vmax=1, aspect="auto")
-    figure.colorbar(colours, label="weight, of the neuron's largest", shrink=0.6)
+    figure.colorbar(colours, label="weight / neuron's largest weight", shrink=0.6)
     axes.set(xlabel="feature", ylabel="neuron, most active first")
     return figure
 
 
 @styled
-def learning(error: np.ndarray, of_the_mean: float, activity: np.ndarray) -> Figure:
-    """The error while the data were shown, beside that of the mean sample, and the activity of all neurons by rank."""
+def learning(error: np.ndarray, error_of_mean: float, activity: np.ndarray) -> Figure:
+    """The error during training, compared with that of the mean sample, and all neurons' activity by rank."""
     figure = Figure(figsize=(7.2, 2.4), layout="constrained")
     curve, ranks = figure.subplots(1, 2)
     curve.plot(*error.T, ".-", label="network")
-    curve.axhline(of_the_mean, linestyle=":", color="k", label="the mean sample alone")
+    curve.axhline(error_of_mean, linestyle=":", color="k", label="mean sample")
     curve.set(
-        xlabel="samples shown", ylabel="reconstruction error", ylim=(0, 1.1 * max(error[:, 1].max(), of_the_mean))
+        xlabel="samples shown", ylabel="reconstruction error", ylim=(0, 1.1 * max(error[:, 1].max(), error_of_mean))
     )
     curve.legend(frameon=False)
     level = np.sort(activity)[::-1]
@@ -288,7 +286,7 @@ def learning(error: np.ndarray, of_the_mean: float, activity: np.ndarray) -> Fig
 
 @styled
 def reconstructions(X: np.ndarray, again: np.ndarray, shape: tuple[int, ...]) -> Figure:
-    """Samples above what the network makes of them, each of its own largest; as curves if they are no pictures."""
+    """Samples above their reconstructions, each scaled by its own largest value; as curves if they are not images."""
     if shape[-2] == 1:
         figure = Figure(figsize=(7.2, 3.6), layout="constrained")
         panels = figure.subplots(3, 4).ravel()[: len(X)]
@@ -316,7 +314,7 @@ def comparison(
     components: dict[str, np.ndarray],
     shape: tuple[int, ...],
 ) -> Figure:
-    """Some components of each method, and a panel for each measure: a bar a method, with the sd over seeds."""
+    """Some components of each method, and a panel per measure: one bar per method, with the sd over seeds."""
     shown = [name for name in measures if any(name in found for found in means.values())]
     columns, methods = 4, [*means]
     rows = -(-len(shown) // columns)
@@ -329,7 +327,7 @@ def comparison(
         panel.set_title(method, color=COLOURS.get(method, "k"), fontsize=6)
     axes = below.subplots(rows, columns, sharey=True, squeeze=False).ravel()
     for panel, name in zip(axes, shown, strict=False):
-        on_a_line = name in logarithmic  # a bar has no length where there is no zero
+        on_a_line = name in logarithmic  # points instead of bars, since a logarithmic axis has no zero
         for place, method in enumerate(methods):
             if name in means[method]:
                 mean, colour = means[method][name], COLOURS.get(method, "tab:gray")

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and folders that can be written."""
+"""Atomic file writing, and checks that folders are writable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from asynchebb.checks import InputError
 
 @contextmanager
 def atomic(path: Path, folder: Path) -> Iterator[Path]:
-    """A file goes by another name, in this folder, until it is whole and on the disk."""
+    """Yield a temporary name in this folder; the file is renamed to `path` once it is complete and on disk."""
     temporary = folder / f".{path.name}.{socket.gethostname()}.{os.getpid()}"
     try:
         yield temporary
@@ -32,16 +32,14 @@ def write_text(path: Path, text: str) -> None:
 
 
 def make_writable(name: str, given: Path, *folders: Path) -> None:
-    """Make these folders, or say of the argument of this name why they cannot be written."""
+    """Create these folders, or raise an error that names the argument and says why they cannot be written."""
     try:
         for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):
                 pass
     except OSError as error:
-        raise InputError(
-            f"{name} is {str(given)!r}; it must be a folder that can be written ({error.strerror})"
-        ) from None
+        raise InputError(f"{name} is {str(given)!r}; it must be a writable folder ({error.strerror})") from None
 
 
 def disk_is_full(error: BaseException | None) -> bool:

@@ -1,7 +1,7 @@
-"""`asynchebb learn`: a network learns data, and leaves a model, a picture of its fields and a page about it.
+"""`asynchebb learn`: train a network on data; write the model, a picture of its fields and a report page.
 
-While it learns, the model so far is kept beside the one to be; what was broken off goes on from there,
-and ends in the same bits.
+During training the model is saved regularly to a part file next to the final one. An interrupted
+training resumes from there, and the result is bit-identical.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from asynchebb.estimators.rows import ROWS
 from asynchebb.measures import LABELS, MEASURES
 from asynchebb.simulate import RESULTS_VERSION, describe
 
-TESTED = 200  # samples, of those that it learns from, on which the error is measured on the way
+TESTED = 200  # training samples on which the error is measured during training
 MEASURED = 2000  # and at the end
-POINTS = 20  # of the error's curve
-FIELDS = 144  # drawn
+POINTS = 20  # of the error curve
+FIELDS = 144  # fields drawn
 SHOWN = 12  # samples drawn with their reconstructions
-KEPT_EACH = 10.0  # seconds
+SAVE_EVERY = 10.0  # seconds
 
-# What is measured at the end, by the names it has there; and what else stands in the table.
+# Measures taken at the end, by their names in the table; and the labels of all rows of the table.
 AT_END = {
     "error": MEASURES["code_error"],
     "residual": MEASURES["residual"],
@@ -39,9 +39,9 @@ AT_END = {
     "hoyer": MEASURES["code_hoyer"],
     **{name: MEASURES[name] for name in ("gini", "silent_neurons", "duplicate_fields", "factors_found")},
 }
-TOLD = {
+ROW_LABELS = {
     "samples": "samples shown",
-    "error_of_mean": "reconstruction error if every sample were taken for their mean",
+    "error_of_mean": "reconstruction error of the mean sample",
     "factors": LABELS["factors"],
     **{name: measure.label for name, measure in AT_END.items()},
 }
@@ -54,10 +54,10 @@ def learn(
     command: str = "",
     on_progress: Callable[[int, int], object] = lambda shown, of: None,
 ) -> dict[str, Any]:
-    """Let the network learn the data, unless it has; what was measured at the end."""
+    """Train the network on the data, unless that has been done before; return the measures at the end."""
     split = OnOff() if data.X.min() < 0 else None
     X = data.X if split is None else split.fit_transform(data.X)
-    model, notes = _learned(network, split, X, data, out, on_progress)
+    model, notes = _trained(network, split, X, data, out, on_progress)
     network = model_file.network_in(model)
     some = X[_spread(len(X), MEASURED)]
     codes = network.transform(some)
@@ -67,7 +67,7 @@ def learn(
     return measures
 
 
-def _learned(
+def _trained(
     network: HebbianNetwork,
     split: OnOff | None,
     X: Any,
@@ -77,32 +77,32 @@ def _learned(
 ) -> tuple[Any, dict[str, Any]]:
     identity = _identity(network, data)
     file, part = out / "model.nc", out / f"model.{identity}.part.nc"
-    for kept in (file, part):
-        if kept.exists():
-            model, notes = model_file.read(kept, {name: getattr(network, name) for name in model_file.VALUES})
+    for saved in (file, part):
+        if saved.exists():
+            model, notes = model_file.read(saved, {name: getattr(network, name) for name in model_file.VALUES})
             if notes.get("identity") == identity:
                 break
             raise InputError(
-                f"out is {str(out)!r}, which holds a model of other data or parameters; name another folder, or "
-                f"remove {kept}"
+                f"out is {str(out)!r}, which holds a model of other data or parameters; choose another folder, or "
+                f"remove {saved}"
             )
     else:
         model = network if split is None else make_pipeline(split, network)
         notes = {"identity": identity, "curve": []}
     network = model_file.network_in(model)
     total, test = network.max_iter * len(X), X[_spread(len(X), TESTED)]
-    kept_at = time.monotonic()
+    saved_at = time.monotonic()
     if not hasattr(network, "state_"):
-        network.begin(X)  # before the folder is made: it may be refused
+        network.begin(X)  # before the folder is created, since X may be rejected
         notes["curve"].append([0, 1 - network.score(test)])
     files.make_writable("out", out, out)
     for shown in network.iter_fit(X, resume=True):
         on_progress(shown, total)
         if shown >= len(notes["curve"]) * total / POINTS:
             notes["curve"].append([shown, 1 - network.score(test)])
-        if time.monotonic() - kept_at > KEPT_EACH and shown < total:
+        if time.monotonic() - saved_at > SAVE_EVERY and shown < total:
             model_file.write(model, part, notes)
-            kept_at = time.monotonic()
+            saved_at = time.monotonic()
     on_progress(total, total)
     if not file.exists():
         model_file.write(model, file, notes)
@@ -111,24 +111,25 @@ def _learned(
 
 
 def _identity(network: HebbianNetwork, data: Data) -> str:
-    """Tells a model by its parameters, equations of one's own among them, and its data."""
+    """Identifies a model by its parameters, including user-defined equations, and its data."""
     X = data.flat
     equations = network.make_network(network.n_components, X.shape[1])
     how = (network.hold, network.settle, network.max_iter, network.scale, network.random_state, network.engine)
-    told = describe([RESULTS_VERSION, type(network).__name__, equations, how, data.X.shape, str(data.X.dtype)])
-    digest = hashlib.sha256(told.encode())
+    how += ("from rest",) * bool(network.from_rest)  # which older models were not
+    settings = describe([RESULTS_VERSION, type(network).__name__, equations, how, data.X.shape, str(data.X.dtype)])
+    digest = hashlib.sha256(settings.encode())
     for start in range(0, len(X), ROWS):
         digest.update(np.ascontiguousarray(X[start : start + ROWS]).tobytes())
     return digest.hexdigest()[:20]
 
 
 def _spread(samples: int, most: int) -> np.ndarray:
-    """So many of the samples at the most, from first to last: data often lie in the order of their classes."""
+    """Indices of at most this many samples, spread from first to last, since data are often sorted by class."""
     return np.unique(np.linspace(0, samples - 1, min(samples, most)).round().astype(int))
 
 
 def _measures(network: HebbianNetwork, X: np.ndarray, codes: np.ndarray, data: Data) -> dict[str, Any]:
-    rows = X.reshape(len(X), -1) / network.scale_  # of any scale, squares are to be numbers
+    rows = X.reshape(len(X), -1) / network.scale_  # so that squares neither overflow nor underflow
     again = network.inverse_transform(codes).reshape(rows.shape) / network.scale_
     mean = np.tile(rows.mean(axis=0), (len(rows), 1))
     known = {"X": rows, "reconstructed": again, "codes": codes, "W": network.components_}
@@ -172,23 +173,23 @@ def _write_page(
         "fields": f"Receptive fields (rows of W) of the {min(FIELDS, len(activity))} most active of {len(activity)} "
         "neurons, the most active first, "
         + (
-            "ON minus OFF, each of its own largest weight (red is positive)."
+            "ON minus OFF, each scaled by its own largest weight (red is positive)."
             if len(shape) == 3
-            else "each from 0 to its own largest weight."
+            else "each scaled from 0 to its own largest weight."
         )
-        + (f" As the number of features is a square, they are drawn as pictures of {drawn_as}." if drawn_as else ""),
-        "learning": f"Left: reconstruction error on {min(TESTED, len(data.X))} of the samples while all were shown "
-        f"{network.max_iter} times. Right: mean rates.",
+        + (f" Since the number of features is a square, they are drawn as {drawn_as} images." if drawn_as else ""),
+        "learning": f"Left: reconstruction error on {min(TESTED, len(data.X))} of the samples during "
+        f"{network.max_iter} passes through the data. Right: mean rates.",
         "reconstructions": (
-            "Samples (black) and what the settled network makes of them (blue)."
+            "Samples (black) and their reconstructions by the settled network (blue)."
             if shape[-2] == 1
-            else "Samples (above) and what the settled network makes of them (below)."
+            else "Samples (top) and their reconstructions by the settled network (bottom)."
         ),
     }
     parameters = {name: repr(value) for name, value in network.get_params().items()}
     rows = {
         "data": f"{data.name}: {len(data.X):,} samples of {' × '.join(map(str, data.X.shape[1:]))} numbers"
-        + ("" if model is network else ", of both signs: split into an ON and an OFF channel"),
+        + ("" if model is network else ", signed, and so split into an ON and an OFF channel"),
         "model": type(network).__name__ + "(" + ", ".join(f"{k}={v}" for k, v in parameters.items()) + ")",
         "scale": f"data are divided by {network.scale_:.6g}",
         "command": command,
@@ -197,12 +198,14 @@ def _write_page(
         "versions": ", ".join(f"{name} {value}" for name, value in pages.versions().items()),
     }
     measured = pages.facts(
-        {TOLD[name]: f"{value:,}" if isinstance(value, int) else f"{value:.3g}" for name, value in measures.items()}
+        {
+            ROW_LABELS[name]: f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+            for name, value in measures.items()
+        }
     )
-    of = f"on {min(MEASURED, len(data.X)):,} of the {len(data.X):,} samples that it learned from"
-    body = (
-        f"<h1>What {escape(type(network).__name__)} learned of {escape(data.name)}</h1><p>Measured {of}:</p>{measured}"
-    )
+    of = f"on {min(MEASURED, len(data.X)):,} of the {len(data.X):,} training samples"
+    title = f"What {type(network).__name__} learned from {data.name}"
+    body = f"<h1>{escape(title)}</h1><p>Measured {of}:</p>{measured}"
     body += "".join(pages.figure(name, figures.png(pictures[name]), text) for name, text in below.items())
     body += f"<h2>How it was made</h2>{pages.facts({name: text for name, text in rows.items() if text})}"
     files.write_text(out / "report.html", pages.document(f"{type(network).__name__} on {data.name}", body))
@@ -211,7 +214,7 @@ def _write_page(
 def encode(
     model: Any, data: Data, out: Path, on_progress: Callable[[int, int], object] = lambda done, of: None
 ) -> None:
-    """Write the codes of all samples, some thousand at a time; into a .npz with the labels, if there are any."""
+    """Write the codes of all samples, a few thousand at a time; a .npz also gets the labels, if there are any."""
     if out.suffix not in (".npy", ".npz") or out.is_dir():
         raise InputError(f"out is {str(out)!r}; it must be a file that ends in .npy or .npz")
     files.make_writable("out", out, out.parent)

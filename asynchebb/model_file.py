@@ -1,6 +1,6 @@
-"""Estimators that are kept: one NetCDF file a model, to go on from in the same bits, or to be read by anything else.
+"""Saving and loading estimators: one NetCDF file per model, exact to the bit and readable by any other program.
 
-Unlike a pickle it holds numbers and text alone, so that opening one never runs code that came with it.
+Unlike a pickle, it holds only numbers and text, so opening it never runs code from the file.
 """
 
 from __future__ import annotations
@@ -14,46 +14,52 @@ import numpy as np
 
 from asynchebb import estimators, files, values
 from asynchebb.checks import InputError
-from asynchebb.estimators import HebbianNetwork, OnOff
+from asynchebb.dynamics import Potential
+from asynchebb.estimators import AsyncHebbian, HebbianNetwork, OnOff
 from asynchebb.network import State
+from asynchebb.rules import Hebbian
 
 FORMAT = "asynchebb model"
 MODELS = {cls.__name__: cls for cls in estimators.MODELS.values()}
-VALUES = ("rule", "dynamics", "weights")  # parameters that are values with equations
+DEFAULTS = "defaults"  # says which parts a parameter of None stands for; files without it have the first ones
+OLD_DEFAULTS = {"rule": Hebbian(0.01), "dynamics": Potential()}  # of AsyncHebbian
+VALUES = ("rule", "dynamics", "weights")  # parameters that are saved as text and may be user-defined
 FITTED = ("n_iter_", "n_samples_seen_", "scale_", "image_shape_", "n_features_in_", "_seed", "_has_scale")
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
-    """Keep a fitted network, or a pipeline of OnOff() and a network, as a NetCDF file; exactly, activity included."""
+    """Save a fitted network, or a pipeline of OnOff() and a network, as a NetCDF file; exactly, including activity."""
     write(model, Path(path), {})
 
 
 def load_model(path: str | os.PathLike[str], **given: Any) -> Any:
-    """The model that `save_model` kept. A rule, dynamics or weights of your own has to be given: rule=Mine()."""
+    """Load a model saved by `save_model`. User-defined rules, dynamics or weights must be passed in: rule=Mine()."""
     return read(Path(path), given)[0]
 
 
 def network_in(model: Any) -> HebbianNetwork:
-    """The network itself, of one that may stand after OnOff()."""
+    """The network itself, if the model is a pipeline with OnOff()."""
     return model[-1] if hasattr(model, "steps") else model
 
 
 def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
-    """`save_model`, with notes that can be written as JSON."""
+    """`save_model`, with additional notes (anything that JSON can hold)."""
     from asynchebb import netcdf, recording
 
     network = network_in(model)
     if type(network) not in MODELS.values() or (model is not network and not _is_pair(model)):
         raise InputError(
             f"model is {type(model).__name__}; it must be one of {', '.join(MODELS)}, alone or after OnOff() in a "
-            "pipeline (pickle keeps others)"
+            "pipeline (use pickle for others)"
         )
     if not hasattr(network, "state_"):
-        raise InputError(f"model is a {type(network).__name__} that is not fitted; fit it first")
+        raise InputError(f"model is a {type(network).__name__} that is not fitted; it must be fitted first")
     parameters = network.get_params(deep=False)
-    if isinstance(parameters["random_state"], np.random.RandomState):  # its draws are done; a new fit draws anew
+    if isinstance(
+        parameters["random_state"], np.random.RandomState
+    ):  # already used; a new fit would draw new numbers anyway
         parameters["random_state"] = None
-    told = {name: value for name, value in parameters.items() if name not in VALUES}
+    plain = {name: value for name, value in parameters.items() if name not in VALUES}
     state = network.state_
     (n, m), dtype = state.W.shape, state.W.dtype.name
     variables = tuple(
@@ -63,8 +69,9 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
     attributes = {
         "format": FORMAT,
         "model": type(network).__name__,
-        "parameters": json.dumps(told, default=_number),
+        "parameters": json.dumps(plain, default=_number),
         **{name: values.to_text(parameters[name]) for name in VALUES},
+        DEFAULTS: "2",
         "fitted": json.dumps({name: getattr(network, name) for name in FITTED}, default=_number),
         "feature_names": json.dumps(_feature_names(network)),
         "on_off": json.dumps(_on_off(model) if model is not network else None),
@@ -83,31 +90,36 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
 
 
 def read(path: Path, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """`load_model`, with its notes."""
+    """`load_model`, also returning the notes."""
     import h5py
 
     for name in given:
         if name not in VALUES:
-            raise InputError(f"{name} is given; what may be given is {', '.join(VALUES)}")
+            raise InputError(f"{name} is given; only {', '.join(VALUES)} may be given")
     try:
         with h5py.File(path, "r") as file:
             if file.attrs.get("format") != FORMAT:
-                raise InputError(f"path is {str(path)!r}, which is not a model kept by save_model or `asynchebb learn`")
+                raise InputError(
+                    f"path is {str(path)!r}, which is not a model saved by save_model or `asynchebb learn`"
+                )
             text = {name: value for name, value in file.attrs.items() if isinstance(value, str)}
             arrays = {name: file[name][()] for name in State._fields}
-        told = {name: json.loads(text[name]) for name in ("parameters", "fitted", "feature_names", "on_off", "notes")}
+        found = {name: json.loads(text[name]) for name in ("parameters", "fitted", "feature_names", "on_off", "notes")}
         cls = MODELS[text["model"]]
-        kept_values = {name: text[name] for name in VALUES}
+        written = {name: text[name] for name in VALUES}
     except (OSError, KeyError) as error:
         why = "there is no such file" if not path.exists() else f"it cannot be read: {error}"
         raise InputError(f"path is {str(path)!r}; {why}") from None
-    network = cls(**told["parameters"], **{name: values.from_text(name, kept_values[name], given) for name in VALUES})
+    parts = {name: values.from_text(name, written[name], given) for name in VALUES}
+    if cls is AsyncHebbian and DEFAULTS not in text:  # saved before its defaults changed: as it was trained
+        parts = {name: OLD_DEFAULTS.get(name) if part is None else part for name, part in parts.items()}
+    network = cls(**found["parameters"], **parts)
     network.state_ = State(**{**arrays, "M": np.asfortranarray(arrays["M"])})
-    network.make_network(1, 1)  # what was given may not be usable
-    for name, value in told["fitted"].items():
+    network.make_network(1, 1)  # checks the values that were given
+    for name, value in found["fitted"].items():
         setattr(network, name, tuple(value) if isinstance(value, list) else value)
-    _name_features(network, told["feature_names"])
-    return _with_on_off(network, told["on_off"]), told["notes"]
+    _name_features(network, found["feature_names"])
+    return _with_on_off(network, found["on_off"]), found["notes"]
 
 
 def _name_features(transformer: Any, names: list[str]) -> None:
@@ -133,19 +145,19 @@ def _on_off(pipeline: Any) -> dict[str, Any]:
     }
 
 
-def _with_on_off(network: HebbianNetwork, kept: dict[str, Any] | None) -> Any:
-    if kept is None:
+def _with_on_off(network: HebbianNetwork, saved: dict[str, Any] | None) -> Any:
+    if saved is None:
         return network
     from sklearn.pipeline import Pipeline
 
     split = OnOff()
-    split.n_features_in_ = kept["n_features_in_"]
-    split.image_shape_ = tuple(kept["image_shape_"]) if kept["image_shape_"] else None
-    _name_features(split, kept["feature_names"])
-    return Pipeline([*zip(kept["steps"], (split, network), strict=True)])
+    split.n_features_in_ = saved["n_features_in_"]
+    split.image_shape_ = tuple(saved["image_shape_"]) if saved["image_shape_"] else None
+    _name_features(split, saved["feature_names"])
+    return Pipeline([*zip(saved["steps"], (split, network), strict=True)])
 
 
 def _number(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
-    raise InputError(f"a parameter is {value!r}, which a model file cannot keep")
+    raise InputError(f"a parameter is {value!r}, which a model file cannot hold")

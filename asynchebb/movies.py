@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     import xarray
 
 KINDS: dict[str, Any] = {".gif": PillowWriter, ".mp4": FFMpegWriter}
-PAUSE = 1.0  # seconds on the last frame, before it begins again
-FASTEST = 50.0  # frames a second that a GIF can show
+PAUSE = 1.0  # seconds on the last frame before the loop restarts
+FASTEST = 50.0  # frames per second that a GIF can show
 
 
 @figures.styled
 def write(dataset: xarray.Dataset, path: str | Path, neurons: int = 100, seconds: float = 6.0) -> None:
-    """A frame for each snapshot of a kept run: the fields of the neurons that are most active at its end, each at its
-    place throughout, and the error up to there."""
+    """Write one frame per snapshot of a saved run: the fields of the neurons most active at its end, at fixed
+    positions, and the error so far."""
     path = Path(path)
     at_least(1)("neurons", neurons)
     positive("seconds", seconds)
     if path.suffix.lower() not in KINDS:
-        raise InputError(f"out is {str(path)!r}; it must be a file .gif or .mp4")
+        raise InputError(f"out is {str(path)!r}; it must be a .gif or .mp4 file")
     if not path.parent.is_dir():
-        raise InputError(f"out is {str(path)!r}; the folder {str(path.parent)!r} must be there")
+        raise InputError(f"out is {str(path)!r}; the folder {str(path.parent)!r} must exist")
     kind = KINDS[path.suffix.lower()]
     if not kind.isAvailable():
-        raise InputError(f"out is {str(path)!r}; .mp4 needs the program ffmpeg, which is not here; .gif does not")
+        raise InputError(f"out is {str(path)!r}; .mp4 needs the program ffmpeg, which is not installed; .gif does not")
     step, error = dataset["step"].values, dataset["error"].values
     activity, shape = dataset["mean_activity"].values[-1, 0], figures.picture_shape(dataset)
     figure = Figure(figsize=(3.2, 3.9), layout="constrained")
@@ -42,7 +42,7 @@ def write(dataset: xarray.Dataset, path: str | Path, neurons: int = 100, seconds
     frames = len(step)
     writer = kind(fps=min(frames / seconds, FASTEST))
     try:
-        # In a folder of its own until it is whole: the writers go by the file's ending.
+        # Written to a temporary folder until complete, since the writers need the final file extension.
         with TemporaryDirectory(dir=path.parent) as folder:
             whole = Path(folder) / path.name
             with writer.saving(figure, str(whole), dpi=100):

@@ -1,7 +1,7 @@
-"""NetCDF-4 files, written through HDF5 directly: a small file takes a twentieth of the time that h5netcdf takes.
+"""Writing NetCDF-4 files through HDF5 directly, which for a small file takes a twentieth of h5netcdf's time.
 
-NetCDF-4 is HDF5 with dimension scales: each dimension is a data set that the variables' axes are
-attached to. Runs alike have files alike, so an empty one is made once and copied.
+NetCDF-4 is HDF5 with dimension scales: each dimension is a data set to which the variables' axes are
+attached. Similar runs have files of the same layout, so an empty one is created once and copied.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import numpy as np
 TEXT = h5py.string_dtype()
 TEXT_TYPE = h5py.h5t.py_create(TEXT, logical=True)
 SCALAR = h5py.h5s.create(h5py.h5s.SCALAR)
-NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable.%10d"  # as the format has it
+NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable.%10d"  # required by the format
 
 
 class Variable(NamedTuple):
     name: str
     axes: tuple[str, ...]
-    dtype: str  # of NumPy, or "text"
+    dtype: str  # a NumPy type, or "text"
     meaning: str
 
 
 class Writer:
-    """An open file, whose variables are to be filled."""
+    """An open file whose variables can be filled."""
 
     def __init__(self, file: h5py.File) -> None:
         self._file = file
@@ -41,7 +41,7 @@ class Writer:
         variable.write(h5py.h5s.ALL, h5py.h5s.ALL, np.ascontiguousarray(array))
 
     def __getitem__(self, name: str) -> h5py.Dataset:
-        """A variable to fill a piece at a time."""
+        """A variable, to be filled piece by piece."""
         return self._file[name]
 
 
@@ -58,7 +58,7 @@ def writing(
 
 @lru_cache(maxsize=64)
 def _empty(sizes: tuple[tuple[str, int], ...], variables: tuple[Variable, ...]) -> bytes:
-    """A file with these dimensions and variables, in which numbers are not a number yet."""
+    """A file with these dimensions and variables, filled with NaN."""
     image = io.BytesIO()
     with h5py.File(image, "w", track_order=True) as file:
         for number, (name, size) in enumerate(sizes):

@@ -1,4 +1,4 @@
-"""A network is a value; its state is plain arrays. The paper's three models are presets, under two readings of it."""
+"""Networks as values, their state as plain arrays, and the paper's three models as presets under two readings."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from asynchebb.rules import Hebbian, Oja
 from asynchebb.schedules import Asynchronous, Continuous, Discrete
 from asynchebb.weights import Exponential, Gaussian
 
-# A neuron that has never updated is past any refractory period.
+# Steps since the last update for a neuron that has never updated: longer than any refractory period.
 NEVER_UPDATED = 2**40
 
-# choice: a silent neuron's weights may decay geometrically for ever. Once its largest is this
-# small the row keeps its size, so that its direction survives in float32 (the smallest normal
-# number of which is 2⁻¹²⁶) and arithmetic meets no denormal numbers.
+# choice: a silent neuron's weights may decay geometrically forever. Once its largest weight is this
+# small, the row no longer shrinks, so that its direction survives in float32 (whose smallest normal
+# number is 2⁻¹²⁶) and no denormal numbers slow down the arithmetic.
 VANISHING = 2.0**-100
 
 
 class State(NamedTuple):
-    """All that changes while a network runs. Row i of W and M belongs to the post-synaptic neuron i."""
+    """All variables that change while a network runs. Row i of W and M belongs to the postsynaptic neuron i."""
 
     W: np.ndarray  # (n, m) feed-forward weights
     M: np.ndarray  # (n, n) lateral weights, stored by presynaptic column (Fortran order)
-    u: np.ndarray  # (n,) what the dynamics integrate: a potential, or the rate itself
+    u: np.ndarray  # (n,) the variable that the dynamics integrate: a potential, or the rate itself
     y: np.ndarray  # (n,) rates
     c: np.ndarray  # (n,) steps since the last update
-    a: np.ndarray  # (n,) activity that the rule has accumulated
+    a: np.ndarray  # (n,) activity accumulated by the rule
 
     def copy(self) -> State:
         return State(*(array.copy(order="K") for array in self))
 
     def is_finite(self) -> bool:
-        # A sum is not finite if any term is not, and needs no array of booleans beside M.
+        # A sum is not finite if any term is not, and needs no boolean array of the size of M.
         return all(np.isfinite(array.sum(dtype=np.float64)) for array in (self.W, self.M, self.u, self.y))
 
 
 class Reading(NamedTuple):
-    """What the paper leaves open, or says in two ways (docs/choices.md), settled one way for all three models."""
+    """One way to settle, for all three models, what the paper leaves open or states in two ways (docs/choices.md)."""
 
     dynamics: Any
     weights: Any
-    from_rest: bool  # does activity start from rest at each stimulus, or carry over?
+    from_rest: bool  # whether activity starts from rest at each stimulus or carries over
     asynchronous: Any  # each model's rule
     continuous: Any
     discrete: Any
@@ -61,14 +61,16 @@ class Reading(NamedTuple):
         return Network(n, m, **{**parts, **changes})
 
 
-# choice: "paper" is the reading under which most of what the paper shows holds with one setting; "notebook" is that of
-# the authors' public code.
+# choice: "paper" is the reading under which most of the paper's results hold with a single setting; "notebook" is that
+# of the authors' public code.
 READINGS = {
     "paper": Reading(
         dynamics=Projected(),
         weights=Gaussian(scale=0.2),
         from_rest=True,
-        asynchronous=Oja(0.002),  # about four updates per presentation: together as much as the discrete network's one
+        asynchronous=Oja(
+            0.002
+        ),  # about four updates per presentation, which add up to the discrete network's single one
         continuous=Oja(0.001),
         discrete=Oja(0.01),
         r_b=0.75,
@@ -83,13 +85,13 @@ READINGS = {
     ),
 }
 _USUAL = READINGS["paper"]
-_NEVER = Asynchronous(r_r=3e38)  # a period that no count of steps outlasts
+_NEVER = Asynchronous(r_r=3e38)  # a refractory period longer than any run
 _USUAL_SCHEDULE = Asynchronous(_USUAL.r_b, _USUAL.r_r)
 
 
 @dataclass(frozen=True)
 class Network:
-    """n neurons on m inputs: what is computed, without its state."""
+    """A network of n neurons with m inputs: its equations and parameters, without its state."""
 
     n: int = 500
     m: int = 196
@@ -108,7 +110,7 @@ class Network:
             raise InputError(f"weights is {self.weights!r}; it must be a value with a method draw(rng, shape, n)")
 
     def init(self, rng: np.random.Generator, dtype: Any = np.float32) -> State:
-        """Draw W, M and u; y is what the dynamics make of u at no drive."""
+        """Draw W, M and u; y follows from u by one step of the dynamics without drive."""
         dtype = float_type(dtype)
         if not isinstance(rng, np.random.Generator):
             raise InputError(f"rng is {rng!r}; it must be a generator: np.random.default_rng(seed)")
@@ -120,14 +122,14 @@ class Network:
         return State(W, M, np.asarray(u, dtype), np.array(y, dtype), c, a)
 
     def frozen(self) -> Network:
-        """The same network, learning nothing: it is refractory for ever, and its rule, which is any, is not applied.
+        """The same network without learning: it is always refractory, so its rule is never applied.
 
-        Not by the schedule Frozen, so that tests of an asynchronous network need no loop of their own to be compiled.
+        It does not use the schedule Frozen, so that testing an asynchronous network needs no extra compilation.
         """
         return replace(self, schedule=_NEVER, rule=Hebbian())
 
     def _draw(self, rng: np.random.Generator, weights: np.ndarray) -> np.ndarray:
-        # A block of rows at a time: the draws are float64, and all of M at once would be twice its size.
+        # One block of rows at a time: the draws are float64, and drawing all of M at once would take twice its size.
         rows = max(1, 2**20 // weights.shape[1])
         for i in range(0, self.n, rows):
             block = weights[i : i + rows]
@@ -146,7 +148,7 @@ def float_type(dtype: Any) -> np.dtype:
 
 
 def asynchronous(n: int = 500, m: int = 196, reading: str = "paper", **changes: Any) -> Network:
-    """Each neuron learns when it bursts, then rests (App. C): the paper's proposal."""
+    """Each neuron learns when it bursts, then is refractory (App. C): the paper's proposal."""
     return _preset("asynchronous", n, m, reading, changes)
 
 

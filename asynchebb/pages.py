@@ -1,4 +1,4 @@
-"""What every page that is written has in common: one file that a browser opens without a network."""
+"""Building blocks of HTML pages: self-contained files that open in a browser offline."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def document(title: str, body: str, style: str = "") -> str:
 
 
 def figure(name: str, png: bytes, below: str) -> str:
-    """A picture inside the page, with a line of HTML below it."""
+    """An embedded image with a caption in HTML."""
     content = base64.b64encode(png).decode()
     return (
         f'<figure id="{name}-picture"><img alt="{escape(name)}" src="data:image/png;base64,{content}">'
@@ -37,7 +37,7 @@ def figure(name: str, png: bytes, below: str) -> str:
 
 
 def facts(rows: dict[str, str]) -> str:
-    """A table of two columns."""
+    """A two-column table."""
     body = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in rows.items())
     return f'<table class="made">{body}</table>'
 

@@ -1,7 +1,7 @@
-"""Runs that are kept: one NetCDF file a run, written whole or not at all, never computed twice.
+"""Recording runs: one NetCDF file per run, written atomically, never computed twice.
 
-While a run goes on, each snapshot is a part of its own beside the file to be; a run that was
-killed goes on from its last part. When the run is done its parts are put together and removed.
+During a run each snapshot is saved as a part next to the final file, and a run that was killed
+resumes from its last part. When the run finishes, its parts are combined and removed.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 FORMAT = "asynchebb run"
 
-# A snapshot of a small network that took so little is sooner computed again than kept: it stays in memory.
+# A snapshot of a small network that was computed this quickly is not worth saving: it stays in memory.
 NOT_WORTH_A_FILE, SMALL = 1.0, 2**22  # seconds since the last part, bytes
 
-# A snapshot, on the disk or still in memory.
+# A snapshot, on disk or still in memory.
 Part = Path | dict[str, Any]
 
-# Each variable's axes, type ("float": that of the run) and meaning. Those over snapshots have been there
-# at each snapshot; traces are what happened in between.
+# Each variable's axes, type ("float": that of the run) and meaning. Variables over snapshots are values at
+# each snapshot; traces cover the time in between.
 COORDINATES = {
     "step": (("snapshot",), "int64", "Euler steps since the start"),
     "phase": (("snapshot",), "int64", "the phase that the snapshot lies in"),
@@ -65,7 +65,7 @@ TRACES = {
     "trace_y": (("snapshot", "neuron"), "float", "rate, mean since the snapshot before"),
     "trace_burst": (("snapshot", "neuron"), "float64", "share of steps with an open gate, since the snapshot before"),
 }
-NOT_MEASURES = {*COORDINATES, *STATE, *TRACES, *DIMENSIONS}  # all else in a file is a measure, or a user's own
+NOT_MEASURES = {*COORDINATES, *STATE, *TRACES, *DIMENSIONS}  # everything else in a file is a measure
 PARTS = ("dynamics", "rule", "schedule", "weights")  # of a network
 
 
@@ -76,24 +76,24 @@ def record(
     *,
     on_progress: Callable[[int], object] = lambda steps: None,
 ) -> xarray.Dataset:
-    """Run it, unless that has been done, and keep it as `path`, or in the folder `path` by its identity.
+    """Compute the run, unless that has been done, and save it as `path`, or in the folder `path` under its identity.
 
-    A run that was broken off, by whatever, goes on from its last snapshot and ends in the same bits.
-    Engines agree, so a run that another engine has finished is finished; its file says which it was.
+    An interrupted run resumes from its last snapshot; the result is bit-identical. Engines agree, so a run
+    finished by another engine is not repeated; its file says which engine it was.
     """
     if not isinstance(run, Run):
         raise InputError(f"run is {run!r}; it must be a Run")
-    dataset = _finished(run, keep(run, path, engine, on_progress)[0])
+    dataset = _finished(run, save_run(run, path, engine, on_progress)[0])
     on_progress(run.steps)
     return dataset
 
 
-def keep(
+def save_run(
     run: Run, path: str | Path, engine: str, on_progress: Callable[[int], object]
 ) -> tuple[Path, dict[str, np.ndarray] | None]:
-    """The file of the run, which is run if there is none yet; and what is in it, if that is still in memory.
+    """Compute and save the run unless its file exists; returns the file, and its content if still in memory.
 
-    A run that diverges is kept up to there, and its file says so.
+    A run that diverges is saved up to that point, and its file says so.
     """
     engines.module(engine)
     file = file_of(run, path)
@@ -104,24 +104,24 @@ def keep(
             parts, diverged = _run(run, engine, folder, on_progress)
             whole = _assemble(run, engine, file, parts, diverged)
     except FileNotFoundError:
-        if not file.exists():  # else another process has finished the same run, and cleared its parts away
+        if not file.exists():  # otherwise another process has finished the same run and removed its parts
             raise
     finally:
         if file.exists():
             _clear(run, folder)
-        with suppress(OSError):  # there is none, or parts to go on from are in it, or what is not ours
+        with suppress(OSError):  # it does not exist, or still holds parts or other files
             folder.rmdir()
     return file, whole
 
 
 def _clear(run: Run, folder: Path) -> None:
-    """Remove what the run has left there."""
+    """Remove the run's parts."""
     for part in folder.glob(f"*{run.identity}*"):
         part.unlink(missing_ok=True)
 
 
 def _run(run: Run, engine: str, folder: Path, on_progress: Callable[[int], object]) -> tuple[list[Part], int | None]:
-    """All snapshots of the run, those that are there and those that were not; the step at which it diverged if so."""
+    """All snapshots of the run, both those saved earlier and new ones; and the step at which it diverged, if it did."""
     last = _last_part(run, engine, folder)
     parts: list[Part] = [_part(run, engine, folder, k) for k in range(last.number + 1)] if last else []
     on_disk, since = len(parts), time.perf_counter()
@@ -129,27 +129,27 @@ def _run(run: Run, engine: str, folder: Path, on_progress: Callable[[int], objec
         on_progress(last.step)
     try:
         for snapshot in live(run, engine, last, on_progress):
-            arrays = _to_keep(snapshot)
-            soon = time.perf_counter() - since < NOT_WORTH_A_FILE and snapshot.state.M.nbytes < SMALL
-            parts.append({name: np.copy(array) for name, array in arrays.items()} if soon else arrays)
-            if not soon:
+            arrays = _to_save(snapshot)
+            in_memory = time.perf_counter() - since < NOT_WORTH_A_FILE and snapshot.state.M.nbytes < SMALL
+            parts.append({name: np.copy(array) for name, array in arrays.items()} if in_memory else arrays)
+            if not in_memory:
                 for number in range(on_disk, len(parts)):
                     parts[number] = _write_part(_part(run, engine, folder, number), parts[number])
                 on_disk, since = len(parts), time.perf_counter()
     except Diverged as failure:
-        if not parts:  # at the very start: there is nothing to keep
+        if not parts:  # at the very start: there is nothing to save
             raise
         return parts, failure.step
     return parts, None
 
 
 def open_run(path: str | Path) -> xarray.Dataset:
-    """A kept run; nothing heavy is read until it is asked for."""
+    """Open a saved run; large arrays are read only when accessed."""
     import xarray
 
     if not Path(path).is_file():
         reason = "that is a folder" if Path(path).is_dir() else "there is no such file"
-        raise InputError(f"path is {str(path)!r}; it must be a run kept by asynchebb (.nc), but {reason}")
+        raise InputError(f"path is {str(path)!r}; it must be a run saved by asynchebb (.nc), but {reason}")
     try:
         dataset = xarray.open_dataset(path, engine="h5netcdf")
         if dataset.attrs.get("format") == FORMAT:
@@ -157,14 +157,14 @@ def open_run(path: str | Path) -> xarray.Dataset:
         dataset.close()
         reason = "it was written by another program"
     except (OSError, ValueError, KeyError, RuntimeError) as error:
-        reason = f"it cannot be read, or is cut short ({error}); to run it again remove it"
-    raise InputError(f"path is {str(path)!r}; it must be a run kept by asynchebb, but {reason}")
+        reason = f"it cannot be read or is truncated ({error}); remove it to run it again"
+    raise InputError(f"path is {str(path)!r}; it must be a run saved by asynchebb, but {reason}")
 
 
 def state_at(dataset: Any, snapshot: int = -1) -> State:
-    """The network's state at a snapshot (by default the last), from which it can go on.
+    """The network's state at a snapshot (by default the last), from which a simulation can continue.
 
-    `dataset` is the run's, or its file opened by h5py.
+    `dataset` is the run's dataset, or its file opened by h5py.
     """
     count = len(dataset["step"])
     if not isinstance(snapshot, int | np.integer) or not -count <= snapshot < count:
@@ -174,7 +174,7 @@ def state_at(dataset: Any, snapshot: int = -1) -> State:
 
 
 def network_of(dataset: xarray.Dataset, **given: Any) -> Network:
-    """The network of a saved run. Parts whose classes are your own must be given: network_of(dataset, rule=Mine())."""
+    """The network of a saved run. Parts of user-defined classes must be passed in: network_of(dataset, rule=Mine())."""
     for name in given:
         one_of("what is given", name, PARTS)
     parts = {kind: values.from_text(kind, str(dataset.attrs[kind]), given) for kind in PARTS}
@@ -182,10 +182,10 @@ def network_of(dataset: xarray.Dataset, **given: Any) -> Network:
 
 
 def summary(source: Any, probe: int = -1, run: Run | None = None) -> dict[str, Any]:
-    """The measures of a saved run at its end: of its weights, and of what the probe (by default the last) shows.
+    """The measures at the end of a saved run: those of its weights, and those of a probe (by default the last).
 
-    `source` is the run's dataset, or its arrays by name: its file opened by h5py is much quicker. Measures that need
-    the stimulus take it from the `run`, or from the file if it is one of the package's.
+    `source` is the run's dataset, or its arrays by name; its file opened by h5py is much faster. Measures that need
+    the stimulus take it from `run`, or from the file if it is one of the package's.
     """
     recorded = {name: _end(source, name)[probe] for name in source if name not in NOT_MEASURES}
     known: dict[str, Any] = {"W": _end(source, "W"), "M": _end(source, "M")}
@@ -202,7 +202,7 @@ def summary(source: Any, probe: int = -1, run: Run | None = None) -> dict[str, A
     found |= {name: float(value) for name, value in recorded.items() if value.ndim == 0}
     if factors is not None:
         found["factors"] = len(factors)
-    return {name: found.pop(name) for name in LABELS if name in found} | found  # a user's own come last
+    return {name: found.pop(name) for name in LABELS if name in found} | found  # user-defined measures come last
 
 
 def _end(source: Any, name: str) -> np.ndarray:
@@ -218,7 +218,7 @@ def _factors(source: Any, probe: int, run: Run | None) -> np.ndarray | None:
 
 @cache
 def _factors_of(text: str) -> np.ndarray | None:
-    """The factors of the stimulus that the text writes down, if it is one of the package's and they are known."""
+    """The factors of the stimulus described by the text, if it is one of the package's and they are known."""
     cls = values.variants("stimulus").get(text.partition("(")[0])
     return values.parse("stimulus", text).factors() if hasattr(cls, "factors") else None
 
@@ -237,7 +237,7 @@ def _finished(run: Run, file: Path) -> xarray.Dataset:
     dataset = open_run(file)
     if dataset.attrs["identity"] != run.identity:
         dataset.close()
-        raise InputError(f"path is {str(file)!r}, which holds another run; name another file or remove that one")
+        raise InputError(f"path is {str(file)!r}, which holds another run; choose another file or remove that one")
     if "diverged_at_step" in dataset.attrs:
         raise Diverged(run, int(dataset.attrs["diverged_at_step"]), file)
     return dataset
@@ -252,7 +252,7 @@ def _part(run: Run, engine: str, folder: Path, number: int) -> Path:
 
 
 def _last_part(run: Run, engine: str, folder: Path) -> Snapshot | None:
-    """The newest snapshot that was kept whole, as were all before it; None if there is none."""
+    """The last snapshot up to which all were saved intact; None if there is none."""
     last = None
     for number in itertools.count():
         try:
@@ -268,7 +268,7 @@ def _last_part(run: Run, engine: str, folder: Path) -> Snapshot | None:
         return Snapshot(last, int(part["step"]), State(*(part[name] for name in State._fields)), {}, {})
 
 
-def _to_keep(snapshot: Snapshot) -> dict[str, Any]:
+def _to_save(snapshot: Snapshot) -> dict[str, Any]:
     traces = {f"trace_{name}": trace for name, trace in snapshot.traces.items()}
     return {"step": snapshot.step, **snapshot.state._asdict(), **snapshot.measures, **traces}
 
@@ -291,23 +291,23 @@ def _arrays(part: Part) -> Iterator[Mapping[str, Any]]:
 def _assemble(
     run: Run, engine: str, file: Path, parts: list[Part], diverged: int | None
 ) -> dict[str, np.ndarray] | None:
-    """One NetCDF file of all parts; what is in it, if they were in memory and the run has not diverged."""
+    """Write all parts to one NetCDF file; returns its content if all were in memory and the run has not diverged."""
     from asynchebb import netcdf
 
     stops = run.stops()[: len(parts)]
     shown = [sum(phase.samples for phase in run.phases[:p]) + sample for p, sample, _ in stops]
     n, m = run.network.n, run.network.m
     sizes = dict(snapshot=len(parts), neuron=n, presynaptic=n, input=m, probe=len(run.probes), sample=shown[-1])
-    traces = [f"trace_{name}" for name in run.trace] if shown[-1] else []  # they begin with the second snapshot
+    traces = [f"trace_{name}" for name in run.trace] if shown[-1] else []  # traces begin with the second snapshot
     measures = {measure.name: variable(measure) for probe in run.probes for measure in probe.measures}
-    kept = COORDINATES | STATE | measures | {name: TRACES[name] for name in traces}
+    saved = COORDINATES | STATE | measures | {name: TRACES[name] for name in traces}
     variables = tuple(
         netcdf.Variable(name, axes, run.dtype if dtype == "float" else dtype, meaning)
-        for name, (axes, dtype, meaning) in kept.items()
+        for name, (axes, dtype, meaning) in saved.items()
     )
     sizes = {name: size for name, size in sizes.items() if size}
     needed = len(parts) * n * (n + m) * np.dtype(run.dtype).itemsize
-    if shutil.disk_usage(_parts_folder(file)).free < needed + 2**16:  # HDF5 itself would make much noise about it
+    if shutil.disk_usage(_parts_folder(file)).free < needed + 2**16:  # HDF5 would print a long error stack
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with (
         atomic(file, _parts_folder(file)) as temporary,
@@ -330,7 +330,7 @@ def _assemble(
 
 
 def _joined(parts: list[dict[str, Any]]) -> dict[str, np.ndarray]:
-    """Each variable as it will stand in the file."""
+    """Each variable as written to the file."""
     whole = {}
     for name in _without_coordinates(parts[-1]):
         arrays = [part[name] for part in parts if name in part]
@@ -342,7 +342,7 @@ def _joined(parts: list[dict[str, Any]]) -> dict[str, np.ndarray]:
 
 
 def _put_each(parts: list[Part], shown: list[int], out: Writer) -> None:
-    """A part at a time: all weights of a run may be larger than memory."""
+    """Write one part at a time: all weights of a run may not fit in memory."""
     for number, part in enumerate(parts):
         with _arrays(part) as arrays:
             for name in _without_coordinates(arrays):
@@ -359,7 +359,7 @@ def _fill(variable: Any, at: int | slice, array: np.ndarray) -> None:
     if array.ndim < 2:
         variable[at] = array
         return
-    rows = max(1, 2**20 // array[0].size)  # M lies by columns and the file wants rows: a block at a time
+    rows = max(1, 2**20 // array[0].size)  # M is stored by columns but the file by rows: convert a block at a time
     for i in range(0, len(array), rows):
         variable[at, i : i + rows] = np.ascontiguousarray(array[i : i + rows])
 

@@ -1,4 +1,4 @@
-"""The reproduction as one page that a browser opens without a network, and as JSON."""
+"""The report of a reproduction: a self-contained HTML page, a Markdown table and JSON."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from asynchebb.experiments.scale import SCALES
 if TYPE_CHECKING:
     from asynchebb.experiments.reproduce import Judged, Outcome
 
-TOO_SHORT = "Smoke scale: runs are far too short to learn anything. This shows that everything works, not what is true."
+TOO_SHORT = "Smoke scale: the runs are far too short to learn anything. This only shows that the code works."
 MARKS = {HOLDS: "✓", IN_PART: "◐", FAILS: "✗", NOT_RUN: "·"}
 KINDS = {HOLDS: "yes", IN_PART: "part", FAILS: "no", NOT_RUN: "none"}
 
 
 def as_json(outcome: Outcome) -> dict[str, Any]:
-    """All that was judged, with what was measured."""
+    """All verdicts, with the measurements behind them."""
     claims = [
         {
             "id": judged.claim.id,
@@ -56,25 +56,25 @@ def _values(reading: Any) -> dict[str, Any]:
 
 
 def instead(judged: Judged, scale: str) -> str:
-    """What happens where a claim does not hold: its text, with what was measured under the presets' reading."""
-    if judged.over_all in (HOLDS, NOT_RUN) or scale == "smoke":  # so short a run shows nothing
+    """What happens if a claim does not hold: its text, with the values measured under the presets' reading."""
+    if judged.over_all in (HOLDS, NOT_RUN) or scale == "smoke":  # runs this short show nothing
         return ""
     tried = judged.tried
     first = PRESET if PRESET in tried else next(iter(tried))
     verdict = tried[first]
     measured = {name: number(value, judged.claim.shows[name]) for name, value in verdict.mean.items()}
-    said = [f"Under “{first}”: {judged.claim.instead.format(**measured)}"]
-    # Readings that do not concern the claim give the same numbers, and are not named again.
+    sentences = [f"Under “{first}”: {judged.claim.instead.format(**measured)}"]
+    # Readings that do not affect the claim give the same numbers and are not listed again.
     tried = {name: one for name, one in tried.items() if name == next(k for k in tried if tried[k].mean == one.mean)}
     if len(tried) > 1:
         under = {kind: [f"“{name}”" for name in tried if tried[name].holds == kind] for kind in (HOLDS, IN_PART, FAILS)}
-        so = "; ".join(f"it {kind} under {', '.join(names)}" for kind, names in under.items() if names)
-        said.append(f"Of the readings that were tried, {so}.")
-    return " ".join(said)
+        verdicts = "; ".join(f"it {kind} under {', '.join(names)}" for kind, names in under.items() if names)
+        sentences.append(f"Of the readings tried, {verdicts}.")
+    return " ".join(sentences)
 
 
 def number(value: float, says: str = "") -> str:
-    """Shares as per cent, the others with as many digits as tell something."""
+    """Shares in per cent, other values with a sensible number of digits."""
     if says.startswith("share"):
         return f"{100 * value:.0f} %"
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 0.1 or not value else 3
@@ -82,23 +82,24 @@ def number(value: float, says: str = "") -> str:
 
 
 def markdown(content: dict[str, Any], beside: dict[str, Any] | None = None) -> str:
-    """The claims as a table, and a paragraph on each that does not hold; perhaps with the verdicts at another scale.
+    """The claims as a table, with a paragraph on each that does not hold; optionally with verdicts at another scale.
 
-    Both are what `as_json` gives.
+    Both arguments are results of `as_json`.
     """
     scales = [one["scale"] for one in (content, beside) if one]
     shown = [*content["readings"]]
     lines = [
-        "# What holds of the paper",
+        "# Which of the paper's claims hold",
         "",
         " ".join(
             f"Made by `asynchebb reproduce --scale {scale['name']}`: n = {scale['n']}, {scale['p']} × {scale['p']} "
-            f"pixels, {scale['steps']:,} Euler steps per run, {scale['seeds']} seeds."
+            f"pixels, {scale['steps']:,} Euler steps per run, {scale['seeds']} seeds for figures 1 to 3 (but 2D to 2F) "
+            "under the readings of the presets and the notebook, one elsewhere."
             for scale in scales
         )
-        + f" ✓ holds, ◐ holds in part, ✗ does not hold, · was not run, under each reading (at {scales[0]['name']} "
-        "scale); the overall verdict counts the reading of the presets first. What was measured, and by which margins "
-        f"each claim is judged, is in the report.{f' {TOO_SHORT}' if scales[0]['name'] == 'smoke' else ''}",
+        + f" ✓ holds, ◐ holds in part, ✗ does not hold, · not run, under each reading (at {scales[0]['name']} scale); "
+        "the overall verdict gives priority to the presets' reading. The report lists the measurements and the margins "
+        f"by which each claim is judged.{f' {TOO_SHORT}' if scales[0]['name'] == 'smoke' else ''}",
         "",
         f"| | claim | where | {' | '.join(scale['name'] for scale in scales)} | {' | '.join(shown)} |",
         "| --- " * (3 + len(scales) + len(shown)) + "|",
@@ -107,10 +108,10 @@ def markdown(content: dict[str, Any], beside: dict[str, Any] | None = None) -> s
     for claim in content["claims"]:
         verdicts = [claim["holds"], *([elsewhere.get(claim["id"], {}).get("holds", NOT_RUN)] if beside else [])]
         marks = [MARKS[claim["readings"].get(name, {}).get("holds", NOT_RUN)] for name in shown]
-        said = [f"{MARKS[verdict]} {verdict}" for verdict in verdicts]
-        lines.append(f"| {' | '.join([claim['id'], claim['claim'], claim['where'], *said, *marks])} |")
+        overall = [f"{MARKS[verdict]} {verdict}" for verdict in verdicts]
+        lines.append(f"| {' | '.join([claim['id'], claim['claim'], claim['where'], *overall, *marks])} |")
     for one in (content, beside):
-        if one and one["scale"]["name"] != "smoke":  # so short a run shows nothing
+        if one and one["scale"]["name"] != "smoke":  # runs this short show nothing
             lines += ["", f"## What happens instead, {one['scale']['name']} scale", ""]
             lines += [
                 f"**{claim['id']}** ({claim['holds']}). {claim['instead']}\n"
@@ -134,15 +135,18 @@ def page(outcome: Outcome, pictures: Path) -> str:
         for name, why in outcome.failures.items()
     )
     failures = (
-        f'<p class="warning">These runs failed, and what needs them is left out:</p><ul>{failed}</ul>' if failed else ""
+        f'<p class="warning">These runs failed; whatever depends on them is left out:</p><ul>{failed}</ul>'
+        if failed
+        else ""
     )
     body = f"""<header>
 <h1>Asynchronous Hebbian/anti-Hebbian networks, reproduced</h1>
-<p>Every figure and every claim of Aguiar &amp; Hennig (2024), computed again by <b>asynchebb</b> and judged by margins
-that were written down before the runs (docs/reproduction.md says what was added to them later).
-A claim <b class="yes">holds ✓</b> if it does under the reading of the paper that the
-presets use (<i>{escape(PRESET)}</i>); it <b class="part">holds in part ◐</b> if some of what it says is so there, or
-all of it under another reading; else it <b class="no">does not hold ✗</b>. Click on a claim for what was measured.</p>
+<p>Every figure and every claim of Aguiar &amp; Hennig (2024), recomputed by <b>asynchebb</b> and judged by margins
+fixed before the runs. Added after the first report, before their numbers were seen: a second way of counting changed
+synapses (2g, 2h), 1b′, T, I, L, and J under each reading.
+A claim <b class="yes">holds ✓</b> if it does so under the presets' reading of the paper
+(<i>{escape(PRESET)}</i>); it <b class="part">holds in part ◐</b> if only part of it holds there, or if all of it holds
+under another reading; otherwise it <b class="no">does not hold ✗</b>. Click on a claim to see the measurements.</p>
 <p>{tally}</p>
 {smoke}{failures}
 </header>
@@ -187,7 +191,7 @@ def _claim(judged: Judged, scale: str, columns: list[str]) -> str:
 <span class="over {KINDS[judged.over_all]}" title="{judged.over_all}">{MARKS[judged.over_all]}</span>{marks}</summary>
 <div class="body">
 {f"<p><b>Instead:</b> {escape(paragraph)}</p>" if paragraph else ""}
-<div class="wide"><table><tr><th>Judged by (for the mean over seeds; small, how many seeds alone)</th>
+<div class="wide"><table><tr><th>Criterion (for the mean over seeds; small: individual seeds that meet it)</th>
 {"".join(f"<th>{escape(name)}</th>" for name in shown)}</tr>
 {"".join(_part_row(part, shown) for part in claim.parts)}
 <tr><th>Measured (mean ± sd)</th>{"<th></th>" * len(shown)}</tr>
@@ -196,13 +200,13 @@ def _claim(judged: Judged, scale: str, columns: list[str]) -> str:
 
 
 def _tally(claims: list[Judged], columns: list[str]) -> str:
-    """How many parts hold under each reading, of the claims that are judged under all."""
+    """The share of parts that hold under each reading, for the claims judged under all readings."""
     common = [one for one in claims if all(one.under(name) != NOT_RUN for name in columns)]
     if not common:
         return ""
     cells = "".join(f"<small>{round(100 * share)}%</small>" for share in parts_that_hold(common, columns).values())
     names = ", ".join(one.claim.id for one in common)
-    return f"""<div class="row tallies"><b></b><span><small>Share of the parts that hold, of the claims judged
+    return f"""<div class="row tallies"><b></b><span><small>Share of criteria met, over the claims judged
 under all of these readings ({escape(names)})</small></span><span></span>{cells}</div>"""
 
 
@@ -213,24 +217,26 @@ def parts_that_hold(claims: list[Judged], columns: list[str]) -> dict[str, float
 
 
 def _part_row(part: Part, shown: dict[str, Verdict]) -> str:
-    """Whether it holds for the mean over seeds, and for how many seeds it does alone."""
+    """Whether a part holds for the mean over seeds, and for how many single seeds it does."""
     cells = ""
     for verdict in shown.values():
         count = len(next(iter(verdict.values.values())))
         alone = f" <small>{verdict.seeds[part.says]}/{count}</small>" if count > 1 else ""
         cells += f"<td>{_mark(HOLDS if verdict.parts[part.says] else FAILS)}{alone}</td>"
-    given = " <small>(given: alone it does not count)</small>" if part.is_given else ""
+    given = " <small>(a precondition: does not count on its own)</small>" if part.is_given else ""
     return f"<tr><td>{escape(part.says)}{given}</td>{cells}</tr>"
 
 
 def _measure_row(name: str, says: str, shown: dict[str, Verdict]) -> str:
     cells = "".join(
-        f"<td>{number(verdict.mean[name], says)}"
-        + (f" <small>± {number(sd, says)}</small>" if (sd := verdict.sd[name]) is not None else "")
-        + "</td>"
+        f"<td>{number(verdict.mean[name], says)}{_of_each_seed(verdict.values[name], says)}</td>"
         for verdict in shown.values()
     )
     return f"<tr><td>{escape(says)}</td>{cells}</tr>"
+
+
+def _of_each_seed(values: list[float], says: str) -> str:
+    return f" <small>({', '.join(number(value, says) for value in values)})</small>" if len(values) > 1 else ""
 
 
 def _finding(finding: Any, pictures: Path) -> str:
@@ -253,9 +259,9 @@ def _readings(shown: list[str]) -> str:
         for name in shown
     )
     return f"""<section id="readings"><h2>Readings</h2>
-<p>The paper's text, its appendix and the authors' notebook leave these open or differ in them. <i>asynchronous</i>,
-<i>continuous</i> and <i>discrete</i> are the rules of the three models, <i>r_b</i> and <i>r_r</i> the asynchronous
-network's threshold and refractory period.</p>
+<p>The paper's text, its appendix and the authors' notebook leave these choices open or disagree on them.
+<i>asynchronous</i>, <i>continuous</i> and <i>discrete</i> are the rules of the three models, <i>r_b</i> and <i>r_r</i>
+the asynchronous network's threshold and refractory period.</p>
 <div class="wide"><table><tr><th>reading</th>{head}</tr>{rows}</table></div></section>
 """
 
@@ -265,19 +271,20 @@ def _made(outcome: Outcome) -> str:
     took = timedelta(seconds=round(work["seconds"]))
     rows = {
         "scale": f"{outcome.scale}: {scale.n} neurons, {scale.p} × {scale.p} pixels, {scale.steps:,} Euler "
-        f"steps per run on one set, {scale.steps_per_phase:,} on each of three sets; in experiments of our own "
-        f"{scale.side_steps:,}, on each of four sets half of it; "
-        f"{scale.seeds} seeds for figures 1 to 3 (0 to {scale.seeds - 1}), one (0) for the others",
+        f"steps per run on one set, {scale.steps_per_phase:,} on each of three sets; in our own experiments "
+        f"{scale.side_steps:,}, half of that on each of four sets; "
+        f"{scale.seeds} seeds (0 to {scale.seeds - 1}) for figures 1 to 3 (but 2D to 2F) under the readings of the "
+        "presets and the notebook, one (0) for the others",
         "tests": f"on the frozen network: {scale.tested} stimuli held for {PAPERS_HOLD} steps, as in the paper, and "
-        f"{scale.settled} held for {scale.settling}; after several sets, {scale.tested_after} of each so long",
-        "runs": f"{work['runs']:,}, of {work['steps']:,} Euler steps in all",
+        f"{scale.settled} held for {scale.settling}; after several sets, {scale.tested_after} of each for as long",
+        "runs": f"{work['runs']:,}, with {work['steps']:,} Euler steps in total",
         "wall time of the runs": f"{took} on {work['workers'] or 'a cluster’s'} cores",
         "wall time of measuring and drawing": f"{timedelta(seconds=round(work['drawing']))}, once",
         "largest process": f"{work['peak_memory'] / 1e6:,.0f} MB" if work["peak_memory"] else "not known",
         "machine": ", ".join(f"{name} {value}" for name, value in pages.machine().items()),
         "versions": ", ".join(f"{name} {value}" for name, value in pages.versions().items()),
         "command": f"asynchebb reproduce --scale {outcome.scale}",
-        "numbers": "claims.json beside this page has all of them; the runs are in sweep/runs (NetCDF)",
+        "numbers": "all are in claims.json next to this page; the runs are in sweep/runs (NetCDF)",
     }
     return f'<section id="made"><h2>How it was made</h2>{pages.facts(rows)}</section>'
 

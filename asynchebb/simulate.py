@@ -1,6 +1,6 @@
-"""A run is a value: a network, the phases it is trained in, the probes it is tested with, a seed.
+"""Runs as values (a network, its training phases, its test probes and a seed), and their simulation.
 
-`simulate(run)` is a stream of snapshots; what is recorded, drawn or shown live reads that stream.
+`simulate(run)` yields a stream of snapshots, from which recordings and figures are made.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from asynchebb.engines import advance_in_place, traces
 from asynchebb.measures import USUAL, Measure
 from asynchebb.network import Network, State, float_type
 
-# Raised by a release whose results differ from the last one's, so that kept runs are run again.
+# Incremented by a release whose results differ from the previous one's, so that saved runs are run again.
 RESULTS_VERSION = 2
 
-# Stimuli are drawn this many at a time, each block from a generator of its own: what a network
-# sees depends neither on when it is looked at nor on where a run was broken off.
+# Stimuli are drawn in blocks of this size, each from its own generator, so that what a network sees
+# depends neither on when snapshots are taken nor on where a run was interrupted.
 BLOCK = 256
 
 
 @dataclass(frozen=True)
 @checked(samples=at_least(1), hold=at_least(1), snapshots=at_least(1), from_rest=true_or_false)
 class Phase:
-    """`samples` stimuli, each held for `hold` Euler steps, with so many snapshots on the way.
+    """`samples` stimuli, each held for `hold` Euler steps, with this many snapshots during the phase.
 
     Activity carries over from one stimulus to the next or, with `from_rest`, starts from u = y = 0 at each.
     """
@@ -50,9 +50,9 @@ class Phase:
 @dataclass(frozen=True)
 @checked(samples=at_least(1), hold=at_least(1), from_rest=true_or_false, measures=measures.named)
 class Probe:
-    """A test at each snapshot: `samples` new stimuli, the network frozen (s = 60 and f = 150 in App. E).
+    """A test at each snapshot: `samples` new stimuli shown to the frozen network (s = 60 and f = 150 in App. E).
 
-    It records these measures, which may be given by name or be functions of your own (`measures.py`).
+    It records these measures, given by name or as user-defined functions (`measures.py`).
     """
 
     stimulus: Any
@@ -64,7 +64,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Run:
-    """What is to be computed, whole: on one engine, two equal runs give the same bits."""
+    """A complete specification of a simulation: on one engine, two equal runs give bit-identical results."""
 
     network: Network
     phases: tuple[Phase, ...]
@@ -76,9 +76,9 @@ class Run:
     def __post_init__(self) -> None:
         if not isinstance(self.network, Network):
             raise InputError(f"network is {self.network!r}; it must be a Network")
-        settle = object.__setattr__  # the record is frozen, but its fields may be given as lists
-        settle(self, "phases", _several("phases", self.phases, Phase))
-        settle(self, "probes", _several("probes", self.probes, Probe))
+        assign = object.__setattr__  # the record is frozen, but its fields may be given as lists
+        assign(self, "phases", _several("phases", self.phases, Phase))
+        assign(self, "probes", _several("probes", self.probes, Probe))
         if not self.phases:
             raise InputError("phases is empty; a run needs at least one Phase")
         shown: tuple[Phase | Probe, ...] = (*self.phases, *self.probes)
@@ -90,21 +90,22 @@ class Run:
                     f"it must be {part.stimulus.m}"
                 )
         if not self.probes:
-            settle(self, "probes", self._usual_probes())
+            assign(self, "probes", self._usual_probes())
         traces.check(self.trace)
-        settle(self, "trace", tuple(name for name in traces.NAMES if name in self.trace))
+        assign(self, "trace", tuple(name for name in traces.NAMES if name in self.trace))
         at_least(0)("seed", self.seed)
-        settle(self, "seed", int(self.seed))
-        settle(self, "dtype", float_type(self.dtype).name)
+        assign(self, "seed", int(self.seed))
+        assign(self, "dtype", float_type(self.dtype).name)
 
-    @cached_property  # it may have to read whole arrays, and every part of a recording is named by it
+    @cached_property  # it may have to read whole arrays, and it names every part of a recording
     def identity(self) -> str:
-        """Names the run: the same for the same run on any machine, another if anything in it changes."""
+        """A name for the run: the same on any machine, and different if anything in the run changes."""
         return hashlib.sha256(f"{RESULTS_VERSION} {describe(self)}".encode()).hexdigest()[:20]
 
     @cached_property
     def has_own_probes(self) -> bool:
-        return describe(self.probes) != describe(self._usual_probes())
+        usual = (dataclasses.replace(probe, measures=self.probes[0].measures) for probe in self._usual_probes())
+        return describe(self.probes) != describe(tuple(usual))
 
     def _usual_probes(self) -> tuple[Probe, ...]:
         usual = (Probe(phase.stimulus, from_rest=phase.from_rest) for phase in self.phases)
@@ -115,7 +116,7 @@ class Run:
         return sum(phase.samples * phase.hold for phase in self.phases)
 
     def stops(self) -> list[tuple[int, int, int]]:
-        """Where snapshots are taken: (phase, samples shown in it, step), the start of the run first."""
+        """Where snapshots are taken: (phase, samples shown in it, step), starting at the beginning of the run."""
         stops, step = [(0, 0, 0)], 0
         for p, phase in enumerate(self.phases):
             ends = np.unique(np.linspace(0, phase.samples, min(phase.snapshots, phase.samples) + 1).round())
@@ -132,34 +133,34 @@ def check_stimulus(stimulus: Any) -> None:
 
 
 def _several(name: str, given: Any, kind: type) -> tuple:
-    """A tuple of what may be given as one value, a list or a tuple."""
+    """A tuple from a single value, a list or a tuple."""
     given = (given,) if isinstance(given, kind) else tuple(given)
     for value in given:
         if not isinstance(value, kind):
-            raise InputError(f"{name} holds {value!r}; it must hold {kind.__name__}(...) alone")
+            raise InputError(f"{name} holds {value!r}; it must hold only {kind.__name__}(...)")
     return given
 
 
 class Snapshot(NamedTuple):
-    """A run at one moment. `traces` hold what happened since the snapshot before."""
+    """A run at one moment. `traces` cover the time since the previous snapshot."""
 
     number: int
     step: int
     state: State
-    measures: dict[str, np.ndarray]  # one entry per probe, NaN for one that does not record it
-    traces: dict[str, np.ndarray]  # "updates", "active": a mean for each sample; "y", "burst": for each neuron
+    measures: dict[str, np.ndarray]  # one entry per probe, NaN for a probe that does not record the measure
+    traces: dict[str, np.ndarray]  # "updates", "active": a mean per sample; "y", "burst": a mean per neuron
 
 
 class Diverged(ArithmeticError):
-    """Weights or rates are no longer finite. `file` keeps the snapshots before that, if they were recorded."""
+    """Weights or rates are no longer finite. `file` holds the earlier snapshots, if they were recorded."""
 
     def __init__(self, run: Run, step: int, file: Path | None = None) -> None:
         self.run, self.step, self.file = run, step, file
         holds = ", ".join(str(phase.hold) for phase in run.phases)
-        kept = f"; what was good is kept in {file}" if file else ""
+        saved = f"; earlier snapshots are saved in {file}" if file else ""
         super().__init__(
             f"the run diverged: weights or rates are no longer finite at step {step:,} "
-            f"({run.network}, hold {holds}, seed {run.seed}, {run.dtype}){kept}"
+            f"({run.network}, hold {holds}, seed {run.seed}, {run.dtype}){saved}"
         )
 
     def __reduce__(self) -> tuple:
@@ -173,7 +174,7 @@ def simulate(
     after: Snapshot | None = None,
     on_progress: Callable[[int], object] = lambda steps: None,
 ) -> Iterator[Snapshot]:
-    """Snapshots of the run, from the untrained network to the end, or those that come `after` one.
+    """Yield snapshots of the run, from the untrained network to the end, or only those `after` a given one.
 
     `on_progress` is called with the number of Euler steps done, several times a second.
     """
@@ -182,9 +183,9 @@ def simulate(
 
 
 def live(run: Run, engine: str, after: Snapshot | None, on_progress: Callable[[int], object]) -> Iterator[Snapshot]:
-    """`simulate` for a reader who is done with a snapshot, and with `after`, before asking for the next.
+    """`simulate` for callers that finish with each snapshot, and with `after`, before requesting the next.
 
-    The state in it goes on to change: a large M stands in memory once.
+    The state is not copied and changes in place, so a large M is in memory only once.
     """
     tests = [probe.stimulus.sample(_rng(run, 2, q), probe.samples) for q, probe in enumerate(run.probes)]
     stops = run.stops()
@@ -197,19 +198,19 @@ def live(run: Run, engine: str, after: Snapshot | None, on_progress: Callable[[i
         phase, end, step = stops[number]
         start = stops[number - 1][1] if stops[number - 1][0] == phase else 0
         hold, from_rest = run.phases[phase].hold, run.phases[phase].from_rest
-        kept: dict[str, list[np.ndarray]] = {name: [] for name in run.trace}
+        recorded: dict[str, list[np.ndarray]] = {name: [] for name in run.trace}
         with np.errstate(over="ignore", invalid="ignore"):
             for X, done in _stimuli(run, phase, start, end):
                 state, traced = advance_in_place(run.network, state, X, hold, engine, run.trace, from_rest)
                 for name, values in traced.items():
-                    kept[name].append(values.reshape(len(X), hold, -1).mean(axis=1))
+                    recorded[name].append(values.reshape(len(X), hold, -1).mean(axis=1))
                 on_progress(step - (end - done) * hold)
-        traced = {name: _over_time(name, np.concatenate(values)) for name, values in kept.items()}
+        traced = {name: _over_time(name, np.concatenate(values)) for name, values in recorded.items()}
         yield _snapshot(run, number, step, state, traced, tests, engine)
 
 
 def _stimuli(run: Run, phase: int, start: int, end: int) -> Iterator[tuple[np.ndarray, int]]:
-    """The phase's stimuli from start to end, in pieces that take about a tenth of a second to learn."""
+    """The phase's stimuli from start to end, in chunks that take about a tenth of a second to learn."""
     piece, now = 1, time.perf_counter()
     largest = (
         max(1, 2**22 // (run.phases[phase].hold * run.network.n)) if {*traces.PER_NEURON} & {*run.trace} else BLOCK
@@ -227,14 +228,14 @@ def _stimuli(run: Run, phase: int, start: int, end: int) -> Iterator[tuple[np.nd
 
 
 def _rng(run: Run, *key: int) -> np.random.Generator:
-    """A generator for each use: 0 the weights, (1, phase, block) the stimuli, (2, probe) the tests."""
+    """A separate generator for each purpose: 0 for weights, (1, phase, block) for stimuli, (2, probe) for tests."""
     return np.random.default_rng(np.random.SeedSequence(run.seed, spawn_key=key))
 
 
 def _snapshot(
     run: Run, number: int, step: int, state: State, traced: dict[str, np.ndarray], tests: list[np.ndarray], engine: str
 ) -> Snapshot:
-    """Test the network with each probe; it has diverged if its weights, or its rates under test, are not finite."""
+    """Test the network with each probe. It has diverged if its weights, or its rates in a test, are not finite."""
     if not state.is_finite():
         raise Diverged(run, step)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -251,13 +252,15 @@ def _snapshot(
             value = measure.of(known)
             if value is None:
                 missing = ", ".join(need for need in measure.needs if need not in known)
-                raise InputError(f"the measure {measure} needs {missing}, which a test on {probe.stimulus!r} has not")
+                raise InputError(
+                    f"the measure {measure} needs {missing}, which a test on {probe.stimulus!r} does not provide"
+                )
             measured.setdefault(measure.name, np.full((len(run.probes), *np.shape(value)), np.nan))[q] = value
     return Snapshot(number, step, state, measured, traced)
 
 
 def _is_tacit(value: Any, name: str) -> bool:
-    """Is this a field that was added later, at its default?"""
+    """Is this a field added in a later version, at its default value?"""
     field = getattr(type(value), "__dataclass_fields__", {}).get(name)
     return field is not None and ADDED_LATER in field.metadata and getattr(value, name) == field.default
 
@@ -267,7 +270,7 @@ def _over_time(name: str, values: np.ndarray) -> np.ndarray:
 
 
 def describe(value: Any) -> str:
-    """A value as text, the same for the same value: class, fields, contents of arrays."""
+    """A canonical description of a value: class, fields, contents of arrays."""
     return json.dumps(_plain(value), sort_keys=True)
 
 
@@ -288,7 +291,7 @@ def _plain(value: Any) -> Any:
         return {"class": type(value).__name__, "digest": value.digest}
     if dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
         cls: type = type(value)
-        # A class of the user's own is what its equations say, not only what it is called.
+        # A user-defined class is identified by its equations, not only by its name.
         own = not cls.__module__.startswith("asynchebb.")
         code = {"code": equations.fingerprint(cls), "floor": getattr(value, "floor", 0)} if own else {}
         fields = {
@@ -297,4 +300,4 @@ def _plain(value: Any) -> Any:
         return {"class": cls.__name__, **code, **fields}
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
-    raise InputError(f"{value!r} has no fields to tell it by; make its class a frozen dataclass")
+    raise InputError(f"{value!r} has no fields that identify it; make its class a frozen dataclass")

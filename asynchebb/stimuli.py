@@ -1,8 +1,8 @@
-"""Stimuli: `sample(rng, count)` gives (count, m) images in [0, 1].
+"""Stimulus sets: `sample(rng, count)` returns (count, m) images in [0, 1].
 
-`shape` is how a field over the m pixels is drawn: (height, width), or (2, height, width) where
-ON and OFF channels hold the two signs of one image. A set made of known parts has `factors()`,
-one image a row.
+`shape` is the image shape of the m pixels: (height, width), or (2, height, width) where ON and OFF
+channels hold the two signs of one image. A set composed of known parts has `factors()`, one image
+per row.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from asynchebb.checks import InputError, at_least, checked, fraction
 
 
 class _Image:
-    """What a square image of p × p pixels has in common."""
+    """Base class of square images of p × p pixels."""
 
     p: int
 
@@ -40,7 +40,7 @@ def _bars(p: int) -> np.ndarray:
 
 
 def _one_of_each_half(factors: np.ndarray, rng: np.random.Generator, count: int) -> np.ndarray:
-    """Images of one random factor of the first half and one of the second."""
+    """Images that combine a random factor from the first half with one from the second."""
     half = len(factors) // 2
     first, second = rng.integers(half, size=(count, 2)).T
     return np.maximum(factors[first], factors[half + second])
@@ -63,7 +63,7 @@ class Crossbars(_Image):
 @dataclass(frozen=True)
 @checked(p=at_least(2), probability=fraction)
 class Bars(_Image):
-    """Each of the 2p rows and columns of a p × p image, independently (Földiák 1990)."""
+    """Each of the 2p rows and columns of a p × p image appears independently (Földiák 1990)."""
 
     p: int = 14
     probability: float = 0.125
@@ -96,7 +96,7 @@ class Diagonals(_Image):
 @dataclass(frozen=True)
 @checked(p=at_least(6))
 class Squares(_Image):
-    """Three of sixteen 3 × 3 blocks, which lie on a 4 × 4 grid of positions (our choice of set)."""
+    """Three of sixteen 3 × 3 blocks on a 4 × 4 grid of positions (our choice of set)."""
 
     p: int = 14
 
@@ -136,10 +136,10 @@ def _digits(p: int) -> np.ndarray:
 @dataclass(frozen=True)
 @checked(p=at_least(2))
 class Patches(_Image):
-    """Whitened p × p patches of photographs, their two signs in an ON and an OFF channel (m = 2p²).
+    """Whitened p × p patches of photographs, split by sign into an ON and an OFF channel (m = 2p²).
 
-    The photographs are those that scikit-image and scikit-learn carry. Whitening as in Olshausen
-    & Field (1997); three standard deviations are 1, and what lies beyond is clipped.
+    The photographs ship with scikit-image and scikit-learn. Whitening follows Olshausen & Field
+    (1997); three standard deviations map to 1, and larger values are clipped.
     """
 
     p: int = 14
@@ -175,7 +175,7 @@ def _whitened_photographs() -> list[np.ndarray]:
     whitened = []
     for image in photographs:
         grey = color.rgb2gray(image) if image.ndim == 3 else image / 255.0
-        # R(f) = f exp(−(f/f₀)⁴): flattens the 1/f spectrum and cuts what the pixel grid aliases.
+        # R(f) = f exp(−(f/f₀)⁴): flattens the 1/f spectrum and removes aliased frequencies.
         f = np.hypot(*np.meshgrid(*map(np.fft.fftfreq, grey.shape), indexing="ij"))
         z = np.fft.ifft2(np.fft.fft2(grey) * f * np.exp(-((f / 0.4) ** 4))).real
         whitened.append(z / z.std())
@@ -192,7 +192,7 @@ class FromArray:
     data: np.ndarray | str
 
     def __post_init__(self) -> None:
-        self.rows  # noqa: B018  a bad array is refused where it is given
+        self.rows  # noqa: B018  a bad array is rejected immediately
 
     @cached_property
     def _array(self) -> np.ndarray:
@@ -203,7 +203,7 @@ class FromArray:
             raise ValueError("it holds several arrays")
         except (OSError, ValueError, EOFError):
             raise InputError(
-                f"FromArray.data is {str(self.data)[:80]!r}; it must be an array of numbers or a .npy file of one"
+                f"FromArray.data is {str(self.data)[:80]!r}; it must be an array of numbers or a .npy file with one"
             ) from None
 
     @cached_property

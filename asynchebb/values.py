@@ -1,7 +1,6 @@
-"""Values written as text and read back: `Foldiak(p=0.05)`, `my_rules.py:Bcm(eta=0.02)`.
+"""Converting values to text and back: `Foldiak(p=0.05)`, `my_rules.py:Bcm(eta=0.02)`.
 
-Only names of this package (or of the file named), literals and calls of those names are read;
-nothing else is evaluated.
+Only literals, and names from this package (or the named file) and calls of them, are evaluated.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from asynchebb import dynamics, rules, schedules, stimuli, weights
 from asynchebb.checks import InputError
 from asynchebb.measures import Measure
 
-# Where the variants of each kind stand: every list of them is read from these modules.
+# The module that defines the variants of each kind; all lists of variants are read from these.
 MODULES: dict[str, ModuleType] = {
     "rule": rules,
     "schedule": schedules,
@@ -31,16 +30,16 @@ MODULES: dict[str, ModuleType] = {
 }
 
 
-OWN = "own "  # before the text of a value whose class is not the package's
+OWN = "own "  # marks the text of a value of a user-defined class
 
 
 def variants(kind: str) -> dict[str, type]:
-    """The public classes of a kind's module, by name, in the order they are written."""
+    """The public classes of a kind's module, by name, in order of definition."""
     return _public_classes(MODULES[kind])
 
 
 def parse(kind: str, text: str) -> Any:
-    """The value that the text writes down; `kind` names the argument and the variants it may be."""
+    """The value described by the text; `kind` names the argument and selects the possible variants."""
     file, _, expression = text.rpartition(".py:")
     names = _public_classes(_load(kind, file + ".py")) if file else variants(kind)
     value = _build(kind, _expression(kind, expression), names, text)
@@ -50,7 +49,7 @@ def parse(kind: str, text: str) -> Any:
 
 
 def parse_measure(text: str) -> Any:
-    """A measure by its name, or a function in the user's own file: my_measures.py:contrast."""
+    """A measure by its name, or a function in a user's file: my_measures.py:contrast."""
     file, _, name = text.rpartition(".py:")
     if not file:
         return text
@@ -65,19 +64,19 @@ def _is_measure(value: Any, file: str) -> bool:
 
 
 def to_text(value: Any) -> str:
-    """A value as text; one whose class is not the package's is marked, even if it has the name of one that is."""
+    """A value as text; one of a user-defined class is marked, even if the class shares a name with the package's."""
     return repr(value) if value is None or type(value).__module__.startswith("asynchebb.") else f"{OWN}{value!r}"
 
 
 def from_text(kind: str, text: str, given: Mapping[str, Any]) -> Any:
-    """The value that `to_text` wrote, or the one that is given in its place."""
+    """The value that `to_text` wrote, or the one given in its place."""
     if kind in given:
         return given[kind]
     if text == "None":
         return None
     if text.startswith(OWN):
         written = text.removeprefix(OWN)
-        raise InputError(f"the {kind} is {written}, whose class is not the package's; give it: {kind}={written}")
+        raise InputError(f"the {kind} is {written}, whose class is not the package's; pass it in: {kind}={written}")
     return parse(kind, text)
 
 
@@ -125,7 +124,7 @@ def _module_name(path: str) -> str:
 
 
 def _load(kind: str, path: str) -> ModuleType:
-    """The user's own file as a module."""
+    """Import a user's file as a module."""
     name = _module_name(path)
     spec = importlib.util.spec_from_file_location(name, path)
     if not Path(path).is_file() or spec is None or spec.loader is None:
@@ -134,5 +133,5 @@ def _load(kind: str, path: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise InputError(f"{kind} names the file {path!r}, which fails: {error!r}") from error
+        raise InputError(f"{kind} names the file {path!r}, which cannot be imported: {error!r}") from error
     return module

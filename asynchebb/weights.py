@@ -1,6 +1,6 @@
-"""Initial weights, all of them ≥ 0: `draw(rng, shape, n)` for a network of n neurons.
+"""Distributions of initial weights, all ≥ 0: `draw(rng, shape, n)` for a network of n neurons.
 
-The shape is a block of rows of W or M: large matrices are drawn a block at a time.
+The shape is that of a block of rows of W or M: large matrices are drawn in blocks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from asynchebb.checks import added_later, checked, positive, true_or_false
 @dataclass(frozen=True)
 @checked(scale=positive)
 class Exponential:
-    """Exponential weights of mean scale/√n, n the number of neurons (the authors' notebook).
+    """Exponential weights with mean scale/√n, where n is the number of neurons (the authors' notebook).
 
     w_ij ~ scale · Exp(1) / √n
     """
@@ -29,12 +29,12 @@ class Exponential:
 @dataclass(frozen=True)
 @checked(rectified=true_or_false, scale=positive)
 class Gaussian:
-    """Standard normal weights made positive, by absolute value or by rectifying (App. D).
+    """Standard normal weights made non-negative by taking absolute values or by rectification (App. D).
 
     w_ij = scale · |z| or, rectified, scale · [z]₊, where z ~ N(0, 1)
     """
 
-    # choice: the paper says "Gaussian" and "kept positive", not how; both are here.
+    # choice: the paper says "Gaussian" and "kept positive", but not how; both options are provided.
     rectified: bool = False
     scale: float = added_later(1.0)
 

@@ -1,12 +1,12 @@
-"""How fast is it? Steps a second beside other systems, growth with n and m, cold start and memory.
+"""Benchmark: steps per second compared with other systems, scaling with n and m, cold start and memory.
 
     make bench              with JAX and NumPy
     make bench PEERS=all    with Brian2 and ANNarchy as well
 
-One core, float32, hold 500, each network trained for a million steps before. Every peer is first
-shown to compute the same weights in float64. Rounds alternate between the systems, and a ratio is
-taken within each round: other work on the machine slows both. Writes results.json and results.md
-beside this file, and the picture of the README.
+One core, float32, hold 500, each network trained for a million steps beforehand. Every peer is first
+checked to compute the same weights in float64. Rounds alternate between the systems and ratios are
+taken within each round, since other load on the machine slows both. Writes results.json and
+results.md next to this file, and the figure in the README.
 """
 
 import os
@@ -43,8 +43,8 @@ NETWORKS = {
     "continuous": ah.continuous(reading="notebook"),
 }
 
-# Each system: its module among the peers, what its `run` is told, the models that it can do, the stimuli of
-# a round and the rounds that it takes part in: some compile for long before each.
+# Each system: its module among the peers, the options of its `run`, the models it supports, the stimuli per
+# round and the number of rounds: some compile for a long time before each round.
 SYSTEMS = {
     "JAX scan": ("jax_scan", {"skip": True}, ("asynchronous", "asynchronous Projected", "discrete"), 20, 5),
     "JAX scan, dense": ("jax_scan", {"skip": False}, ("asynchronous", "asynchronous Projected", "continuous"), 20, 5),
@@ -54,7 +54,7 @@ SYSTEMS = {
 }
 ALWAYS = ("JAX scan", "JAX scan, dense", "NumPy")
 
-# Model, n, size of the crossbars, and how many times faster than the best JAX scan to be at least.
+# Model, n, size of the crossbars, and the required speed-up over the best JAX scan.
 CASES = [
     ("asynchronous", 500, 14, 20),
     ("asynchronous Projected", 500, 14, 5),
@@ -92,7 +92,7 @@ def difference(network, state, X, run):
 
 
 def compare(model, n, size, systems):
-    """Steps a second of our engine and of each system on this case, and the ratios."""
+    """Steps per second of our engine and of each system in this case, and the ratios."""
     network = replace(NETWORKS[model], n=n, m=size * size)
     X = ah.Crossbars(size).sample(np.random.default_rng(1), TRAINED + 400)
     state, _ = ah.advance(network, network.init(np.random.default_rng(0)), X[:TRAINED], hold=HOLD)
@@ -134,7 +134,7 @@ def compare(model, n, size, systems):
 
 
 def in_process(*arguments, **environment):
-    """One measurement in a process of its own: its answer in JSON."""
+    """Run one measurement in a separate process and return its JSON output."""
     command = [sys.executable, str(HERE / "bench.py"), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
     if done.returncode:
@@ -143,7 +143,7 @@ def in_process(*arguments, **environment):
 
 
 def grow(n, m):
-    """Seconds a step of an asynchronous network, and the peak memory of the process."""
+    """Seconds per step of an asynchronous network, and the peak memory of the process."""
     import resource
 
     size = int((m / 3 if m == 3_072 else m) ** 0.5)
@@ -170,7 +170,7 @@ def grow(n, m):
 
 
 def first_step():
-    """Seconds from the start of a process to its first Euler step, the import included."""
+    """Seconds from the start of a process to its first Euler step, including the import."""
     code = (
         "import time, sys; import numpy as np; import asynchebb as ah;"
         "n = ah.asynchronous(reading='notebook'); s = n.init(np.random.default_rng(0));"
@@ -191,14 +191,14 @@ def cold_start():
 
 
 def exponent(rows, key):
-    """By which power of n or m the time of a step grows, fitted over all rows and between the last two."""
+    """The exponent with which the time per step grows with n or m, fitted to all rows and to the last two."""
     x = np.log([row[key] for row in rows])
     y = np.log([row["seconds/step"] for row in rows])
     return {"all": float(np.polyfit(x, y, 1)[0]), "last two": float((y[-1] - y[-2]) / (x[-1] - x[-2]))}
 
 
 def table(results):
-    """One table in Markdown, then the rest as lines."""
+    """The results in Markdown."""
     lines = ["| model | n | m | asynchebb | " + " | ".join(results["systems"]) + " |"]
     lines.append("| --- | --- | --- | --- |" + " --- |" * len(results["systems"]))
     for row in results["cases"]:
@@ -214,8 +214,8 @@ def table(results):
         lines.append(
             f"| {row['model']} | {row['n']} | {row['m']} | {row['asynchebb']:,.0f} | " + " | ".join(cells) + " |"
         )
-    lines += ["", "Steps a second; in brackets how many times faster asynchebb is, in the same run.", ""]
-    lines += ["| n | m | µs a step | cores | active | W and M, MB | peak, MB | allowed, MB |", "|" + " --- |" * 8]
+    lines += ["", "Steps per second; in brackets, how many times faster asynchebb is in the same round.", ""]
+    lines += ["| n | m | µs per step | cores | active | W and M, MB | peak, MB | allowed, MB |", "|" + " --- |" * 8]
     for row in results["growth"]:
         lines.append(
             f"| {row['n']:,} | {row['m']:,} | {1e6 * row['seconds/step']:.2f} | {row['cores']} | {row['active']:.0f} |"
@@ -225,14 +225,14 @@ def table(results):
     lines += [
         "",
         *(
-            f"Time of a step ~ {key}^{powers[key]['all']:.2f} (last two: {powers[key]['last two']:.2f})."
+            f"Time per step ~ {key}^{powers[key]['all']:.2f} (last two: {powers[key]['last two']:.2f})."
             for key in powers
         ),
     ]
     start = results["cold start"]
     lines += [
         "",
-        f"First Euler step: {start['first ever, s']:.1f} s at the first use ever, {start['later, s']:.2f} s later.",
+        f"First Euler step: {start['first ever, s']:.1f} s on first use, {start['later, s']:.2f} s later.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -250,14 +250,14 @@ def draw(results, path):
         names, [speeds[name] for name in names], color=["tab:blue" if n == "asynchebb" else "0.7" for n in names]
     )
     left.bar_label(bars, [f"{speeds[name]:,.0f}" for name in names], padding=3, fontsize=8)
-    left.set(xscale="log", xlabel="Euler steps a second, one core", title="n = 500, m = 196, asynchronous Hebbian")
+    left.set(xscale="log", xlabel="Euler steps per second, one core", title="n = 500, m = 196, asynchronous Hebbian")
     left.set_xlim(min(speeds.values()) / 2, max(speeds.values()) * 8)
     for cores, marker in ((1, "o-"), (None, "s--")):
         rows = [row for row in results["growth"] if row["m"] == 196 and (row["cores"] == 1) == (cores == 1)]
         if rows:
             label = "one core" if cores == 1 else f"{rows[0]['cores']} cores"
             right.plot([r["n"] for r in rows], [1e6 * r["seconds/step"] for r in rows], marker, label=label)
-    right.set(xscale="log", yscale="log", xlabel="neurons n", ylabel="µs a step", title="growth (m = 196)")
+    right.set(xscale="log", yscale="log", xlabel="neurons n", ylabel="µs per step", title="scaling (m = 196)")
     right.yaxis.set_major_formatter("{x:g}")
     right.yaxis.set_minor_formatter("")
     right.legend(frameon=False)
@@ -275,7 +275,7 @@ def main():
     print("cold start …", file=sys.stderr, flush=True)
     results["cold start"] = cold_start()
     results["growth"] = []
-    in_process("grow", 20, 196)  # compiles: memory and time are those of every later process
+    in_process("grow", 20, 196)  # compile first, so that this does not count towards time and memory below
     in_process("grow", 4_000, 196)
     for n, m in GROWTH:
         for cores in (1, os.cpu_count()) if n >= 4_000 else (1,):
@@ -302,17 +302,17 @@ def main():
 
 
 def report(results):
-    """What was asked for and is not so."""
+    """Print the targets that were missed."""
     missed = []
     for row in results["cases"]:
         ratios = [cell["ratio"] for name, cell in row["systems"].items() if "JAX" in name and "ratio" in cell]
         if min(ratios, default=0) < row["asked"]:
             reached = f"{min(ratios):.1f} × the best JAX scan" if ratios else "not compared"
-            missed.append(f"{row['model']}, n = {row['n']}: {reached}, asked for {row['asked']} ×")
+            missed.append(f"{row['model']}, n = {row['n']}: {reached}, target {row['asked']} ×")
     for row in results["growth"]:
         if row["peak, MB"] > row["allowed, MB"]:
             missed.append(f"n = {row['n']}, m = {row['m']}: {row['peak, MB']:.0f} MB, allowed {row['allowed, MB']:.0f}")
-    print("\n".join(["Not reached:", *missed]) if missed else "All that was asked for was reached.")
+    print("\n".join(["Targets missed:", *missed]) if missed else "All targets were reached.")
     return 1 if missed else 0
 
 

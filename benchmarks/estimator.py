@@ -1,6 +1,6 @@
-"""Samples a second of an estimator: learned in batches and one by one, encoded on all cores and in a loop.
+"""Benchmark of an estimator: samples per second learned in batches and one by one, encoded on all cores and in a loop.
 
-Writes benchmarks/estimator.md; `make compare` runs it. All in one process, each network trained first.
+Writes benchmarks/estimator.md; run by `make compare`. Everything runs in one process, on trained networks.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from sklearn.datasets import load_digits
 import asynchebb as ah
 from asynchebb import engines, pages
 
-STEPS = 500  # Euler steps a sample, of hold and of settle: the defaults
+STEPS = 500  # Euler steps per sample: the default of both hold and settle
 
 
 def rate(do: Callable[[], object], samples: int, repeats: int = 3) -> float:
-    """Samples a second, the best of some tries."""
+    """Samples per second, the best of several repeats."""
     best = np.inf
     for _ in range(repeats):
         started = time.perf_counter()
@@ -55,13 +55,13 @@ def main() -> None:
     sets = {"digits, m = 64, n = 100": (100, load_digits().images), "crosses, m = 196, n = 500": (500, bars)}
     found = {name: measure(n, X) for name, (n, X) in sets.items()}
     lines = [
-        "# Samples a second of an estimator",
+        "# Samples per second of an estimator",
         "",
-        f"`AsyncHebbian`, {STEPS} Euler steps a sample, trained before; made by `make compare`. "
+        f"`AsyncHebbian`, {STEPS} Euler steps per sample, trained beforehand; made by `make compare`. "
         + ", ".join(f"{name} {value}" for name, value in pages.machine().items())
         + ".",
         "",
-        "| samples a second | " + " | ".join(found) + " |",
+        "| samples per second | " + " | ".join(found) + " |",
         "| --- " + "| ---: " * len(found) + "|",
         *(
             f"| {what} | " + " | ".join(f"{measured[what]:,.0f}" for measured in found.values()) + " |"

@@ -1,12 +1,12 @@
-"""What does a sweep cost beyond its simulations? For a thousand short runs, on all cores.
+"""Benchmark: the overhead of a sweep beyond its simulations, for a thousand short runs on all cores.
 
     .venv/bin/python benchmarks/sweep.py
 
-A process is up to a tenth faster or slower than the next one, by where its memory happens to lie, and
-the machine may be busy with other work. So each of as many processes as there are cores does both by turns:
-simulate some runs and keep nothing, then do as many as a sweep's worker does them. To that comes what a sweep
-costs once: that of hardly any runs, from the start of its processes to the opened results. Writes sweep.md
-beside this file.
+Processes differ in speed by up to a tenth, depending on their memory layout, and the machine may be busy
+with other work. So there is one process per core, and each alternates: it simulates some runs without saving
+them, then computes as many the way a sweep's worker does. The fixed cost of a sweep is added to that: the time
+of a sweep with hardly any work, from starting its processes to opening the results. Writes sweep.md next to
+this file.
 """
 
 import subprocess
@@ -21,7 +21,7 @@ import asynchebb as ah
 from asynchebb.sweeps import Folder
 from asynchebb.sweeps.executors import cores
 from asynchebb.sweeps.grid import grid
-from asynchebb.sweeps.work import one_thread, work
+from asynchebb.sweeps.work import one_thread, run_task
 
 NETWORK = ah.asynchronous(n=100, m=25, reading="notebook")
 BASE = ah.Run(NETWORK, ah.Phase(ah.Crossbars(5), samples=1_000, hold=500, snapshots=1))
@@ -31,7 +31,7 @@ RUNS = 1_000
 
 
 def by_turns(path, part):
-    """Seconds of simulating some runs, and of doing as many as a worker."""
+    """Seconds to simulate some runs, and to compute as many as a worker does."""
     folder = Folder(path)
     file = next(folder.grids.glob("*.runs"))
     runs = cloudpickle.loads(file.read_bytes())
@@ -45,14 +45,14 @@ def by_turns(path, part):
                 for _ in ah.simulate(runs[index]):
                     pass
         middle = time.perf_counter()
-        work((path, str(file), "cpu", some))
-        if turn:  # the first one loads what was compiled
+        run_task((path, str(file), "cpu", some))
+        if turn:  # the first turn loads compiled code
             simulated, worked = simulated + middle - start, worked + time.perf_counter() - middle
     print(simulated, worked)
 
 
 def once():
-    """Seconds of a sweep of hardly any runs."""
+    """Seconds for a sweep with hardly any work."""
     code = (
         "import sys, asynchebb as ah; from sweep import BASE, NETWORK;"
         "run = ah.Run(NETWORK, ah.Phase(ah.Crossbars(5), 1, 1, 1), ah.Probe(ah.Crossbars(5), 1, 1));"
@@ -79,7 +79,7 @@ def main():
     swept = RUNS * worked / cores() + fixed
     text = (
         f"{RUNS:,} runs of {BASE.steps:,} Euler steps, n = {NETWORK.n}, {cores()} cores. A run takes "
-        f"{1e3 * simulated:.0f} ms to simulate and {1e3 * (worked - simulated):.1f} ms more to claim, keep and measure;"
+        f"{1e3 * simulated:.0f} ms to simulate and {1e3 * (worked - simulated):.1f} ms more to claim, save and measure;"
         f" a sweep takes {fixed:.1f} s to start and end. So {alone:.1f} s of simulation take {swept:.1f} s:"
         f" {100 * (swept / alone - 1):.1f} % more.\n"
     )

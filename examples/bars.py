@@ -1,4 +1,4 @@
-"""Crosses are shown, bars are learned: the paper's experiment, on an estimator."""
+"""Learn bars from crosses: the paper's experiment with an estimator."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Digits come two classes at a time and never again: what does each network still know at the end?"""
+"""Learn digits two classes at a time, without revisiting any: what does each network remember at the end?"""
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -17,7 +17,7 @@ def errors(model, X, y, passes: int) -> np.ndarray:
         shown = np.flatnonzero(np.isin(y, classes) & ~test)
         for _ in range(passes):
             model.partial_fit(X[rng.permutation(shown)])
-        E[p] = [1 - model.score(X[np.isin(y, asked) & test]) for asked in PHASES]
+        E[p] = [1 - model.score(X[np.isin(y, tested) & test]) for tested in PHASES]
     return E
 
 
@@ -27,8 +27,8 @@ def main(passes: int = 10, picture: str = "class_incremental.png") -> dict[str, 
     forgetting = {}
     models = {
         "asynchronous": ah.AsyncHebbian(100, random_state=0),
-        "asynchronous, Oja, r_b = 2, Projected": ah.AsyncHebbian(
-            100, rule=ah.Oja(0.002), r_b=2, dynamics=ah.Projected(), random_state=0
+        "asynchronous, as in the notebook": ah.AsyncHebbian(
+            100, rule=ah.Hebbian(0.01), r_b=1, dynamics=ah.Potential(), random_state=0
         ),
         "discrete": ah.DiscreteHebbian(100, random_state=0),
     }

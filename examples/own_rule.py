@@ -1,4 +1,4 @@
-"""A rule of one's own, on one's own data: what it says once is what every engine runs."""
+"""Define your own learning rule: it is written once and runs on every engine."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from asynchebb import figures
 
 @dataclass(frozen=True)
 class Bounded:
-    """Δw_ij = η(y_i x_j − tanh(y_i) w_ij): strong bursts wash out little more than weak ones."""
+    """Δw_ij = η(y_i x_j − tanh(y_i) w_ij): strong bursts make weights decay little more than weak ones."""
 
     eta: float = 0.02
 

@@ -1,9 +1,9 @@
 """Is there a setting under which figures 1, 2 and 3 hold together (claim J)?
 
-Shows Crossbars, then Squares, then Diagonals to asynchronous networks of many settings, and to the discrete network
-that goes with each, three seeds of all. Judges the mean over seeds by the claims' own predicates: are bars learnt from
-the first set (1a), do most neurons match the discrete network after it (2a), are all three sets kept (3a)? Writes a row
-per setting to a table, draws a map of it, and prints the best settings last. Stopped, it resumes.
+Shows Crossbars, then Squares, then Diagonals to asynchronous networks with many settings and to the matching discrete
+networks, with three seeds each. Judges the mean over seeds by the claims' own criteria: are bars learned from the first
+set (1a), do most neurons match the discrete network after it (2a), are all three sets retained (3a)? Writes a table
+with one row per setting and prints the best settings last. If interrupted, it resumes.
 
     python examples/retention_search.py [FOLDER]
 """
@@ -79,10 +79,10 @@ def main(folder: Path) -> None:
                 for seed in SEEDS:
                     files = asynchronous[*values, seed], discrete[setting["scale"], setting["samples"], eta, seed]
                     with (
-                        h5py.File(folder / f"runs/{files[0]}.nc") as kept,
+                        h5py.File(folder / f"runs/{files[0]}.nc") as one,
                         h5py.File(folder / f"runs/{files[1]}.nc") as other,
                     ):
-                        pairs.append(search.in_succession(kept, other, SETS))
+                        pairs.append(search.in_succession(one, other, SETS))
                 rows.append(search.row(reading, setting, eta, pairs))
     table = pd.DataFrame(rows).sort_values(["parts", "worst"], ascending=[True, False], kind="stable")
     table.to_csv(folder / "settings.csv", index=False, float_format="%.4g")

@@ -72,7 +72,7 @@ def with_value(value):
         (lambda: ah.Phase(ah.Crossbars(6), 5, hold=0), "Phase.hold is 0"),
         (lambda: ah.Run(NETWORK, ()), "phases is empty"),
         (lambda: ah.Run(NETWORK, ah.Phase(ah.Crossbars(6), 5)), "36 pixels; the network's m is 4, it must be 36"),
-        (lambda: ah.Run(NETWORK, (ah.Crossbars(6),)), r"phases holds Crossbars\(p=6\); it must hold Phase"),
+        (lambda: ah.Run(NETWORK, (ah.Crossbars(6),)), r"phases holds Crossbars\(p=6\); it must hold only Phase"),
         (lambda: ah.Run(NETWORK, ah.Phase(ah.FromArray(X), 5), seed=-1), "seed is -1"),
         (lambda: ah.Run(NETWORK, ah.Phase(ah.FromArray(X), 5), trace=("W",)), "trace names 'W'"),
         (lambda: ah.Run(NETWORK, ah.Phase("Crossbars", 5)), "stimulus is 'Crossbars'; it must be a value with sample"),
@@ -97,5 +97,5 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(
     (tmp_path / "file").write_text("")
     run = ah.Run(NETWORK, ah.Phase(ah.FromArray(X), 5))
     for path in (tmp_path / "file" / "runs", Path("/proc/nowhere")):
-        with pytest.raises(ah.InputError, match="must be a folder that can be written"):
+        with pytest.raises(ah.InputError, match="must be a writable folder"):
             ah.record(run, path)

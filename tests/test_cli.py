@@ -107,7 +107,7 @@ def test_warmup_compiles_each_model_once(tmp_path):
     first, second = call("warmup", folder=tmp_path), call("warmup", folder=tmp_path)
     assert first.returncode == second.returncode == 0, first.stderr
     assert [line.split(":")[0] for line in first.stdout.splitlines()[:3]] == list(ah.network.MODELS)
-    assert second.stdout.count("compiled before") == 3 and second.stderr == ""
+    assert second.stdout.count("already compiled") == 3 and second.stderr == ""
 
 
 def test_list_names_every_variant_and_metric():
@@ -164,7 +164,7 @@ def test_help_does_not_wait_for_what_it_does_not_need():
         (["--samples", "0"], "samples is 0"),
         (["--hold", "0"], "hold is 0; it must be a whole number of at least 1"),
         (["--seed", "-1"], "seed is -1; it must be a whole number of at least 0"),
-        (["--out", "a_file/runs"], "it must be a folder that can be written"),
+        (["--out", "a_file/runs"], "it must be a writable folder"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -189,7 +189,7 @@ def test_a_file_of_another_program_or_cut_short_is_refused_and_left_alone(tmp_pa
     xarray.Dataset({"x": ("t", [1.0])}).to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
     (tmp_path / "text.nc").write_text("not a NetCDF file")
     for name, said in {
-        "short.nc": "cut short",
+        "short.nc": "truncated",
         "other.nc": "another program",
         "text.nc": "cannot be read",
         "absent.nc": "no such file",
@@ -201,7 +201,7 @@ def test_a_file_of_another_program_or_cut_short_is_refused_and_left_alone(tmp_pa
             refused("run", *SMALL, "--out", path)
             assert path.read_bytes() == before
     for out in (tmp_path / "nowhere" / "x.png", tmp_path / "x.xyz"):
-        assert "it must be a picture that can be written" in refused("show", tmp_path / "good.nc", "--out", out)
+        assert "it must be a writable image file" in refused("show", tmp_path / "good.nc", "--out", out)
     assert "holds another run" in refused("run", *SMALL, "--seed", 1, "--out", tmp_path / "good.nc")
 
 
@@ -219,11 +219,11 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 130 and "Traceback" not in said
-    assert "the same command goes on from the last snapshot" in said
+    assert "the same command resumes from the last snapshot" in said
 
 
 def test_a_run_that_diverges_says_so_without_a_traceback(tmp_path):
     done = call("run", *SMALL, "--rule", "Oja(eta=1e30)", "--model", "continuous", folder=tmp_path)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "no longer finite at step" in done.stderr and "Oja(eta=1e+30)" in done.stderr
-    assert "what was good is kept in runs/" in done.stderr and len([*(tmp_path / "runs").glob("*.nc")]) == 1
+    assert "earlier snapshots are saved in runs/" in done.stderr and len([*(tmp_path / "runs").glob("*.nc")]) == 1

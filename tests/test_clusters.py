@@ -73,7 +73,7 @@ def test_a_dask_scheduler_that_is_killed_ends_the_sweep_which_goes_on_elsewhere(
     scheduler.kill()
     _, said = sweep.communicate(timeout=60)
     assert sweep.returncode == 1 and "Traceback" not in said, said
-    assert "the Dask scheduler is gone; what is done is kept" in said
+    assert "the Dask scheduler is gone; finished work is saved" in said
     assert len([*(tmp_path / "F").glob("runs/*.json")]) < 40
     assert call("sweep", "run", *LONGER, "--out", tmp_path / "F").returncode == 0
     assert same_folders(tmp_path / "F", undisturbed)

@@ -306,7 +306,8 @@ def test_a_fingerprint_tells_floors_inherited_methods_and_names_apart():
 def test_constants_may_be_numpy_numbers():
     network = ah.Network(n=np.int64(8), m=4, rule=ah.Hebbian(np.float64(0.02)), dynamics=ah.Potential(np.float32(0.5)))
     assert repr(network.rule) == "Hebbian(eta=0.02)" and repr(network.dynamics) == "Potential(dt=0.5)"
-    assert values.parse_network(repr(network)) == network
+    assert values.parse("rule", repr(network.rule)) == network.rule
+    assert values.parse("dynamics", repr(network.dynamics)) == network.dynamics
     state = network.init(np.random.default_rng(0))
     for engine in ("cpu", "reference"):
         after, _ = ah.advance(network, state, np.ones((2, 4)), hold=3, engine=engine)

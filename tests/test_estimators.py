@@ -467,11 +467,11 @@ def test_a_rule_of_ones_own_has_to_be_given_again(tmp_path):
 
     name = "Oja"  # even one that is called like one of ours
     ah.save_model(small(rule=Mine(0.01), engine="reference", hold=2).partial_fit(X[:3]), tmp_path / "model.nc")
-    with pytest.raises(ah.InputError, match=r"give it: rule=Oja\(eta=0.01\)"):
+    with pytest.raises(ah.InputError, match=r"pass it in: rule=Oja\(eta=0.01\)"):
         ah.load_model(tmp_path / "model.nc")
     name = "Mine"
     model = small(rule=Mine(0.01), engine="reference", hold=2).partial_fit(X[:3])
     ah.save_model(model, tmp_path / "model.nc")
-    with pytest.raises(ah.InputError, match=r"give it: rule=Mine\(eta=0.01\)"):
+    with pytest.raises(ah.InputError, match=r"pass it in: rule=Mine\(eta=0.01\)"):
         ah.load_model(tmp_path / "model.nc")
     assert same(ah.load_model(tmp_path / "model.nc", rule=Mine(0.01)).partial_fit(X[3:5]), model.partial_fit(X[3:5]))

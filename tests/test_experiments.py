@@ -348,7 +348,7 @@ def test_a_movie_has_a_frame_for_each_snapshot(tmp_path):
         assert 5 <= movie.n_frames <= 5 + pause  # equal frames may be joined into a longer one
     assert "there is no such file" in refused("movie", "other.nc", folder=tmp_path)
     with ah.open_run(tmp_path / "run.nc") as dataset:
-        with pytest.raises(InputError, match=r"must be a file \.gif or \.mp4"):
+        with pytest.raises(InputError, match=r"must be a \.gif or \.mp4 file"):
             movies.write(dataset, tmp_path / "run.avi")
         with pytest.raises(InputError, match="neurons is 0"):
             movies.write(dataset, tmp_path / "run.gif", neurons=0)

@@ -110,14 +110,17 @@ def test_a_rule_of_ones_own_file_stands_beside_others(tmp_path):
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: [*grid(BASE, {"rule.q": [1]})], "vary names 'rule.q', which is no field .* rule, rule.eta, schedule"),
+        (
+            lambda: [*grid(BASE, {"rule.q": [1]})],
+            "vary names 'rule.q', which is not a field .* rule, rule.eta, schedule",
+        ),
         (lambda: [*grid(BASE, {"speed": [1]})], "vary names 'speed'"),
         (lambda: [*grid(BASE, {"m": [1]})], "vary names 'm'"),
         (lambda: [*grid(BASE, {"r_b": [1]})], r"vary names 'r_b', .* \(did you mean schedule.r_b\?\)"),
         (lambda: [*grid(BASE, {"model": ["discrete"], "schedule.r_b": [1]})], "this run; Discrete has no r_b"),
-        (lambda: [*grid(BASE, {"schedule.r_b": 1})], "vary gives schedule.r_b 1; it must give it a list of values"),
+        (lambda: [*grid(BASE, {"schedule.r_b": 1})], "vary gives schedule.r_b 1; it must be given a list of values"),
         (lambda: [*grid(BASE, {"stimulus": ["Bars(6)"]})], r"stimulus is 'Bars\(6\)'; it must be a value with sample"),
-        (lambda: [*grid(PICKY, {"rule.h": [1, 2]})], "rule.h the value 2, which Picky refuses .too large"),
+        (lambda: [*grid(PICKY, {"rule.h": [1, 2]})], "rule.h the value 2, which Picky rejects .too large"),
         (lambda: [*grid(BASE, {"phases.3.hold": [1]})], "vary names 'phases.3.hold'"),
         (lambda: grid(BASE, {}), "vary is empty; it must name at least one field to vary, of model, n"),
         (lambda: grid(BASE, {"seed": []}), "vary gives seed no value"),

@@ -139,10 +139,10 @@ def test_what_cannot_be_read_is_said(tmp_path):
     for name, said in {
         "missing": "there is no such file",
         "empty": "holds no images",
-        "text.txt": "a file of another kind",
+        "text.txt": "an unsupported kind of file",
         "broken.npy": "cannot be read",
         "cut": r"should hold \(5, 4, 4\) numbers",
-        "words.npy": "must be real numbers",
+        "words.npy": "must hold real numbers",
         "line.npy": r"an array of shape \(5,\)",
         "nan.npy": r"not finite, at \(1, 1\)",
         "short.npz": "cannot be read",
@@ -178,7 +178,7 @@ def test_learn_is_fit_and_leaves_a_model_a_picture_and_a_page(tmp_path):
 
 
 def test_learning_that_is_broken_off_goes_on_and_ends_in_the_same_bits(tmp_path, monkeypatch):
-    monkeypatch.setattr(learning, "KEPT_EACH", 0.0)
+    monkeypatch.setattr(learning, "SAVE_EVERY", 0.0)
     shown = data.Data("some", DIGITS.data[:200])
     learning.learn(small(), shown, tmp_path / "whole")
 
@@ -272,7 +272,10 @@ def test_the_commands_learn_and_encode(tmp_path):
         (("learn", "nothing"), "there is no such file"),
         (("learn", "digits", "--n", "0"), "n is 0; it must be a whole number of at least 1"),
         (("learn", "digits", "--r-b", "-1"), "Asynchronous.r_b is -1.0; it must be a number of at least 0"),
-        (("learn", "digits", "--model", "discrete", "--r-b", "2"), "r_b is given, but the discrete model has none"),
+        (
+            ("learn", "digits", "--model", "discrete", "--r-b", "2"),
+            "r_b is given, but the discrete model does not use it",
+        ),
         (("learn", "digits", "--seed", "-1"), "seed is -1; it must be a whole number of at least 0"),
         (("compare", "digits", "--n", "0"), "n is 0; it must be a whole number of at least 1"),
         (("learn", "digits", "--scale", "big"), "scale is 'big'; it must be norm, none or a number"),

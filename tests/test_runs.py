@@ -245,6 +245,6 @@ def test_a_run_that_diverges_stops_says_where_and_keeps_what_was_good(tmp_path, 
     with ah.open_run(tmp_path / f"{run.identity}.nc") as kept:
         assert 0 < step <= 400 and kept.attrs["diverged_at_step"] == step
         assert kept.step.values[-1] == step - 20 and np.isfinite(kept.W).all()
-    with pytest.raises(ah.Diverged, match="kept in"):  # and is not run again
+    with pytest.raises(ah.Diverged, match="saved in"):  # and is not run again
         ah.record(run, tmp_path, engine)
     assert [path.name for path in tmp_path.iterdir()] == [f"{run.identity}.nc"]

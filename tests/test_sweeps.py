@@ -190,7 +190,7 @@ def test_options_may_stand_in_a_file_and_the_command_line_goes_first(tmp_path):
     assert dataset.error.shape == (3, 2) and (dataset.steps == 300).all()
     assert dataset.rule.values.tolist() == ["Hebbian(eta=0.02)", "Hebbian(eta=0.01)"] and dataset.n.dims == ("rule",)
     (tmp_path / "my.toml").write_text("speed = 3\n")
-    assert "my.toml says 'speed'; it may say model, stimulus" in refused("sweep", "run", "my.toml", folder=tmp_path)
+    assert "my.toml sets 'speed'; it may set model, stimulus" in refused("sweep", "run", "my.toml", folder=tmp_path)
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ def test_a_run_that_fails_is_kept_with_its_error_and_the_others_go_on(tmp_path):
         "rule": [ah.Hebbian(), Exploding()],
     }
     discrete = ah.Run(ah.discrete(20, 36), BASE.phases)
-    with pytest.warns(UserWarning, match="3 of 4 runs failed; dataset.failure says why"):
+    with pytest.warns(UserWarning, match="3 of 4 runs failed; see dataset.failure"):
         dataset = ah.sweep(discrete, vary, tmp_path / "F", workers=2, engine="reference")  # compiles nothing
     assert dataset.error.notnull().values.tolist() == [[True, False], [False, False]]
     assert "it diverged" in dataset.failure.values[0, 1]
@@ -289,7 +289,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path, undisturbed):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 130 and "Traceback" not in said, said
-    assert "the same command goes on" in said
+    assert "the same command resumes" in said
     assert not any(folder._alive(worker) for worker in busy)
     assert not [*(tmp_path / "F" / "runs").glob("*.claim")]
     assert call("sweep", "run", *LONGER, "--out", tmp_path / "F").returncode == 0
@@ -335,7 +335,10 @@ def test_an_executor_that_breaks_is_said_to_have_broken(tmp_path):
     switch = tmp_path / "switch"
     switch.touch()
     deadly = Refusing(6, unless=str(switch), deadly=True)
-    with ProcessPoolExecutor(1) as executor, pytest.raises(ah.Stopped, match=r"takes no work.*BrokenProcessPool"):
+    with (
+        ProcessPoolExecutor(1) as executor,
+        pytest.raises(ah.Stopped, match=r"does not accept tasks.*BrokenProcessPool"),
+    ):
         ah.sweep(BASE, {"stimulus": [deadly], "seed": range(2)}, tmp_path / "F", executor=executor)
     with pytest.raises(ah.InputError, match="executor is 3; it must be a Dask client or have submit"):
         ah.sweep(BASE, VARY, tmp_path / "F", executor=3)
@@ -400,7 +403,7 @@ def test_a_full_disk_stops_the_sweep_and_what_is_done_stays_whole(tmp_path, undi
     try:
         done = call("sweep", "run", *LONGER, "--workers", 2, "--out", disk / "F")
         assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
-        assert "No space left on device" in done.stderr and "what is done is kept" in done.stderr
+        assert "No space left on device" in done.stderr and "finished work is saved" in done.stderr
         finished = [*(disk / "F" / "runs").glob("*.json")]
         assert 0 < len(finished) < 40
         for file in finished:
@@ -422,7 +425,7 @@ def small(*more):
         ([], "vary is empty; it must name at least one field to vary"),
         (
             ["--vary", "schedule.r_x=1"],
-            "vary names 'schedule.r_x', which is no field of this run",
+            "vary names 'schedule.r_x', which is not a field of this run",
         ),
         (["--vary", "seed="], "vary gives seed no value"),
         (["--vary", "seed=0", "--workers", 0], "workers is 0; it must be a whole number of at least 1"),
@@ -434,8 +437,8 @@ def small(*more):
         (["--vary", "seed=0", "--dask", "tcp://127.0.0.1:1", "--slurm", "time=1"], "dask and slurm are both given"),
         (["--vary", "seed=0", "--dask", "tcp://127.0.0.1:1", "--workers", 3], "workers is given, but a Dask cluster"),
         (["--vary", "seed=0", "--engine", "gpux"], "engine is 'gpux'"),
-        (["--vary", "seed=range(20000)"], "the grid has 20,000 runs, of 4,000,000 Euler steps in all: about"),
-        (["--vary", "seed=0", "--vary", "samples=100000000000"], "if it is meant, say --yes"),
+        (["--vary", "seed=range(20000)"], "the grid has 20,000 runs with 4,000,000 Euler steps in total: about"),
+        (["--vary", "seed=0", "--vary", "samples=100000000000"], "to run it anyway, pass --yes"),
         (["--vary", "seed=0", "--zip", "seed,n"], "a name in zip is 'n'"),
         (["--vary", "seed=0", "--vary", "seed=1"], "vary names seed twice"),
         (["--vary", "model=discrete", "--rule", "Oja()"], "vary names model, which brings its own rule and schedule"),
@@ -457,7 +460,7 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path):
         assert "which holds other files" in refused(*small("--vary", "seed=0", "--out", tmp_path))
         assert sorted(tmp_path.rglob("*")) == before
     (tmp_path / "file").touch()
-    assert "it must be a folder that can be written" in refused(*small("--vary", "seed=0", "--out", tmp_path / "file"))
+    assert "it must be a writable folder" in refused(*small("--vary", "seed=0", "--out", tmp_path / "file"))
     for command in ("status", "plot"):
         assert "there is no sweep in it" in refused("sweep", command, tmp_path)
 

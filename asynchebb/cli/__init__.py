@@ -153,7 +153,9 @@ def reproduce(
     beside: Annotated[
         Path | None, typer.Option(help="folder of a reproduction at another scale, to include in claims.md")
     ] = None,
-    out: Annotated[Path, typer.Option(help="output folder for runs, figures, numbers and report")] = Path("reproduction"),
+    out: Annotated[Path, typer.Option(help="output folder for runs, figures, numbers and report")] = Path(
+        "reproduction"
+    ),
 ) -> None:
     """Run the paper's experiments, draw its figures and judge each of its claims, all on one page (index.html).
 

@@ -22,7 +22,7 @@ DataText = Annotated[
     ),
 ]
 ArrayName = Annotated[str | None, typer.Option(help="name of the array in the file that holds the data")]
-Labels = Annotated[str | None, typer.Option(help="name of the array in the file that holds the labels, or a file of labels")]
+Labels = Annotated[str | None, typer.Option(help="name of the array that holds the labels, or a file of labels")]
 Passes = Annotated[int, typer.Option(help="number of passes through the data")]
 
 # Short names, so that eight columns fit.
@@ -44,7 +44,9 @@ def learn(
     passes: Passes = 10,
     hold: shared.Hold = 500,
     settle: Annotated[int, typer.Option(help="Euler steps for which each sample settles when it is encoded")] = 500,
-    r_b: Annotated[float | None, typer.Option("--r-b", help="bursting threshold of the asynchronous model (1.0)")] = None,
+    r_b: Annotated[
+        float | None, typer.Option("--r-b", help="bursting threshold of the asynchronous model (2.0)")
+    ] = None,
     r_r: Annotated[float | None, typer.Option("--r-r", help="its refractory period in Euler steps (100)")] = None,
     rule: shared.Rule = None,
     dynamics: shared.Dynamics = None,
@@ -84,7 +86,7 @@ def learn(
     shown = datasets.load(data, array)
     with _sentences(), _progress(f"{model} on {shown.name}") as on_progress:
         measures = learning.learn(network, shown, out, "asynchebb " + shlex.join(sys.argv[1:]), on_progress)
-    shared.print_table(f"{type(network).__name__} on {shown.name}", measures, learning.TOLD)
+    shared.print_table(f"{type(network).__name__} on {shown.name}", measures, learning.ROW_LABELS)
     for name in ("model.nc", "fields.png", "report.html"):
         typer.echo(str(out / name))
 
@@ -124,7 +126,9 @@ def compare(
     ] = None,
     seeds: Annotated[int, typer.Option(help="number of random seeds per method")] = 3,
     passes: Passes = 10,
-    method: Annotated[list[str] | None, typer.Option(help="method to measure; repeat for several; by default all")] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="method to measure; repeat for several; by default all")
+    ] = None,
     array: ArrayName = None,
     labels: Labels = None,
     out: Annotated[Path, typer.Option(help="output folder for table, JSON and plot")] = Path("comparison"),

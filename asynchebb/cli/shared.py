@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Model = Annotated[str, typer.Option(help="asynchronous, continuous or discrete")]
 TheReading = Annotated[
-    str, typer.Option(help="of the paper: paper (most of its claims hold) or notebook (the authors' code)")
+    str, typer.Option(help="reading of the paper: paper (most claims hold) or notebook (the authors' code)")
 ]
 FromRest = Annotated[
     bool | None,
@@ -38,7 +38,9 @@ Dtype = Annotated[str, typer.Option(help="float32 or float64")]
 Snapshots = Annotated[int, typer.Option(help="number of times the network is tested and saved during training")]
 Measures = Annotated[
     list[str] | None,
-    typer.Option("--measure", help='also record this measure, like "factors_found" or "file.py:function"; may be repeated'),
+    typer.Option(
+        "--measure", help='also record this measure, like "factors_found" or "file.py:function"; may be repeated'
+    ),
 ]
 Engine = Annotated[str, typer.Option(help="cpu or reference")]
 Workers = Annotated[int | None, typer.Option(help="number of processes (default: one per core), or of Slurm jobs")]
@@ -131,7 +133,7 @@ def executor(workers: int | None, dask: str | None, slurm: str | None, out: Path
     from asynchebb.sweeps import executors
 
     if dask is not None and slurm is not None:
-        raise InputError("dask and slurm are both given; it must be only one of them")
+        raise InputError("dask and slurm are both given; it must be one or the other")
     if dask is not None and workers is not None:
         raise InputError("workers is given, but a Dask cluster has its own; it must be left out with dask")
     if dask is not None:

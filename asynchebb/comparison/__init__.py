@@ -1,7 +1,7 @@
-"""`asynchebb compare`: the networks beside scikit-learn's methods, on the same data and number of components.
+"""`asynchebb compare`: the networks compared with scikit-learn's methods, on the same data and number of components.
 
-Each method is measured for each seed in a process of its own, one after the other, so that time and
-memory are its own. What was measured is kept, and not measured again.
+Each method and seed is measured in a separate process, one after the other, so that time and memory
+are its own. Results are saved and not measured again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from asynchebb.estimators import OnOff
 from asynchebb.estimators.rows import norm_scale
 from asynchebb.sweeps.executors import Stopped
 
-IDLE = 5  # seconds after which a process that nobody waits for ends
+IDLE = 5  # seconds after which an idle process exits
 LOGARITHMIC = ("fit_seconds", "learned_per_second", "encoded_per_second")
 
 
@@ -38,7 +38,7 @@ def compare(
     methods: Sequence[str] = (),
     on_progress: Callable[[str, int, int], object] = lambda doing, done, of: None,
 ) -> dict[str, Any]:
-    """Measure each method, as far as that has not been done; write comparison.json, .md and .png."""
+    """Measure each method, unless that has been done before; write comparison.json, .md and .png."""
     from loky import ProcessPoolExecutor
 
     methods = tuple(dict.fromkeys(methods)) or METHODS
@@ -51,23 +51,27 @@ def compare(
     n = max(1, min(100, X.shape[1] // 2)) if n is None else n
     at_least(1)("n", n)
     if len(X) < 20:
-        raise InputError(f"data has {len(X)} samples; to learn from some and be tested on others takes at least 20")
-    kept = out / "measured"
-    files.make_writable("out", out, out, kept)
+        raise InputError(
+            f"data has {len(X)} samples; it must have at least 20, to split into training and test samples"
+        )
+    folder = out / "measured"
+    files.make_writable("out", out, out, folder)
     labels, no_classes = _classes(data.labels)
     identity = _identity(X, labels, data.stimulus, n, passes)
     todo = [(method, seed) for method in methods for seed in range(seeds)]
     measured: dict[str, list[dict[str, Any]]] = {method: [] for method in methods}
     fields: dict[str, np.ndarray] = {}
     for number, (method, seed) in enumerate(todo):
-        file = kept / f"{method.replace(' ', '-')}-{seed}-{identity}.json"
+        file = folder / f"{method.replace(' ', '-')}-{seed}-{identity}.json"
         on_progress(f"{method}, seed {seed}", number, len(todo))
         if not file.exists():
             try:
                 with ProcessPoolExecutor(1, timeout=IDLE) as process:
-                    process.submit(keep, file, method, X, labels, data.stimulus, n, seed, passes).result()
+                    process.submit(measure_and_save, file, method, X, labels, data.stimulus, n, seed, passes).result()
             except BrokenExecutor:
-                raise Stopped(f"the process of {method}, seed {seed}, was killed, perhaps for want of memory") from None
+                raise Stopped(
+                    f"the process for {method}, seed {seed}, was killed, perhaps for lack of memory"
+                ) from None
         measured[method].append(json.loads(file.read_text(encoding="utf-8")))
         if seed == 0 and (components := file.with_suffix(".npy")).exists():
             fields[method] = np.load(components)
@@ -80,7 +84,7 @@ def compare(
 
 
 def prepared(data: Data) -> tuple[np.ndarray, tuple[int, ...]]:
-    """The same numbers for all methods: not negative, of the root mean square norm that the networks expect."""
+    """The data that all methods get: non-negative, with the root mean square norm that the networks expect."""
     X = np.asarray(data.flat, np.float64)
     if not X.any():
         raise InputError("data is all zeros; there is nothing to learn from")
@@ -91,26 +95,28 @@ def prepared(data: Data) -> tuple[np.ndarray, tuple[int, ...]]:
 
 
 def _classes(labels: np.ndarray | None) -> tuple[np.ndarray | None, str]:
-    """Labels as numbers of classes; or why there are none."""
+    """Labels as class numbers; or the reason why they cannot be used."""
     if labels is None:
         return None, ""
     names, numbers, counts = np.unique(labels, return_inverse=True, return_counts=True)
     if len(names) < 2 or counts.min() < 4:
         return None, (
-            f"The labels are left out: they have {len(names)} values, the rarest of which {counts.min()} times; for "
-            "classes it takes at least two, of four samples or more each."
+            f"The labels are left out: they have {len(names)} values, the rarest of which occurs {counts.min()} "
+            "times; at least two classes with four samples each are needed."
         )
     return numbers, ""
 
 
 def _identity(X: np.ndarray, labels: np.ndarray | None, stimulus: Any, n: int, passes: int) -> str:
-    told = repr((X.shape, stimulus, n, passes, TESTED, BATCH, PHASES, version("asynchebb"), version("scikit-learn")))
+    settings = repr(
+        (X.shape, stimulus, n, passes, TESTED, BATCH, PHASES, version("asynchebb"), version("scikit-learn"))
+    )
     content = X.tobytes() + (b"" if labels is None else labels.tobytes())
-    return hashlib.sha256(told.encode() + content).hexdigest()[:12]
+    return hashlib.sha256(settings.encode() + content).hexdigest()[:12]
 
 
-def keep(file: Path, method: str, *about: Any) -> None:
-    """Measure it, and write it down: what a process has done is there even if the one that asked for it is not."""
+def measure_and_save(file: Path, method: str, *about: Any) -> None:
+    """Measure a method and save the result, which thus survives even if the parent process does not."""
     found, fields = measure(method, *about)
     if fields is not None:
         with files.atomic(file.with_suffix(".npy"), file.parent) as temporary, open(temporary, "wb") as picture:
@@ -128,7 +134,7 @@ def _outcome(
     measured: dict[str, list],
     no_classes: str,
 ) -> dict[str, Any]:
-    """Mean and standard deviation over the seeds, with all that they are of."""
+    """Mean and standard deviation over seeds, with the individual results and the conditions."""
     methods = {}
     for method, runs in measured.items():
         names = [name for name in MEASURES if all(name in run for run in runs)]
@@ -167,7 +173,7 @@ def _write(outcome: dict[str, Any], fields: dict[str, np.ndarray], out: Path) ->
 
 
 def shown_measures(outcome: dict[str, Any]) -> list[str]:
-    """The measures that some method has."""
+    """The measures that apply to at least one method."""
     return [name for name in MEASURES if any(name in found["mean"] for found in outcome["methods"].values())]
 
 
@@ -180,16 +186,16 @@ def cell(found: dict[str, Any], name: str) -> str:
 
 
 def markdown(outcome: dict[str, Any]) -> str:
-    """The table, a row for each measure, and what they are."""
+    """A table with a row per measure, and the definitions of the measures."""
     about, methods, seeds = outcome["data"], outcome["methods"], outcome["seeds"]
     shown = shown_measures(outcome)
     lines = [
         f"# {about['name']}: {outcome['components']} components",
         "",
-        f"{about['samples']:,} samples of {about['features']} numbers, a quarter of them for tests; "
+        f"{about['samples']:,} samples of {about['features']} numbers, a quarter of them held out for testing; "
         + (f"mean ± sd over {seeds} seeds" if seeds > 1 else "one seed")
-        + f". `fit` shows the networks all data {outcome['passes']} times; the other methods have scikit-learn's "
-        "defaults. All get the same numbers, scaled alike. – : does not apply.",
+        + f". `fit` shows the networks all data {outcome['passes']} times; the other methods use scikit-learn's "
+        "defaults. All methods get the same data at the same scale. – : does not apply.",
         "",
         "| measure | better | " + " | ".join(methods) + " |",
         "| --- | --- " + "| ---: " * len(methods) + "|",

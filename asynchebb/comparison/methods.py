@@ -1,4 +1,4 @@
-"""What is compared: the networks, and scikit-learn's methods with their own defaults."""
+"""The methods compared: the networks, and scikit-learn's methods with their own defaults."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from asynchebb.estimators import MODELS as NETWORKS
 
 OTHERS = ("MiniBatchNMF", "MiniBatchDictionaryLearning", "IncrementalPCA", "FastICA")
-RAW = "raw data"  # for the probes: what a code has to beat
+RAW = "raw data"  # the baseline for the classifiers
 METHODS = (*NETWORKS, *OTHERS, RAW)
 
-BATCH = 100  # samples a call of partial_fit
+BATCH = 100  # samples per call of partial_fit
 
 
 def make(method: str, n: int, seed: int, passes: int) -> Any:
-    """A method with its own defaults, but for the number of components and the seed."""
+    """A method with its own defaults, except for the number of components and the seed."""
     if method in NETWORKS:
-        return NETWORKS[method](n, scale=None, max_iter=passes, random_state=seed)  # data have their scale already
+        return NETWORKS[method](n, scale=None, max_iter=passes, random_state=seed)  # the data are already scaled
     from sklearn import decomposition
 
     if method == "IncrementalPCA":
@@ -27,15 +27,15 @@ def make(method: str, n: int, seed: int, passes: int) -> Any:
 
 
 def _fast_ica(n: int, seed: int) -> Any:
-    """FastICA, shown first the feature that varies most: the signs of its axes are told by the first feature, and where
-    that is constant, as a corner of an image may be, it takes whole axes for zero."""
+    """FastICA with the most variable feature moved to the front. FastICA takes the signs of its axes from the first
+    feature; where that is constant, as the corner of an image may be, it sets whole axes to zero."""
     from sklearn.decomposition import FastICA
 
     class VaryingFirst(FastICA):
         def fit(self, X: np.ndarray, y: Any = None) -> Any:
             order = np.arange(X.shape[1])
             most = X.var(axis=0).argmax()
-            order[[0, most]] = most, 0  # and the same exchange again puts all back
+            order[[0, most]] = most, 0  # applying the same swap again restores the order
             super().fit(X[:, order])
             for name, axis in (("components_", 1), ("mixing_", 0), ("mean_", 0)):
                 setattr(self, name, np.take(getattr(self, name), order, axis))

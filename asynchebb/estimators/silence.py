@@ -22,7 +22,7 @@ class SilentNetwork(UserWarning):
 
 
 def warn_if_silent(model: HebbianNetwork, X: Any, whole: bool, stacklevel: int = 3) -> None:
-    """Warn if learning never started or has stopped, or if no neuron responds; `whole`: X is all data, shown by `fit`."""
+    """Warn if learning never started or has stopped, or if no neuron responds; `whole`: X is all data, from `fit`."""
     if not model.learning:
         return
     silence = int(model.state_.c.min())  # Euler steps since any neuron learned

@@ -39,6 +39,7 @@ VARIANTS = {
     "Diagonals, then Squares": Variant((Crossbars, Diagonals, Squares)),
     "Squares, then Digits": Variant((Crossbars, Squares, Digits)),
     "Digits, then Squares": Variant((Crossbars, Digits, Squares)),
+    "Digits, then Diagonals": Variant((Crossbars, Digits, Diagonals)),
 }
 
 
@@ -75,9 +76,11 @@ def captions(scale: Scale) -> dict[str, str]:
 
 @figures.styled
 def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
-    figure = figures.Figure(figsize=(7.2, 3.6), layout="constrained")
-    panels = figure.subplots(2, 3, sharey=True).flat
-    for panel, (name, variant) in zip(panels, VARIANTS.items(), strict=True):
+    figure = figures.Figure(figsize=(9, 3.6), layout="constrained")
+    panels = [*figure.subplots(2, 4, sharey=True).flat]
+    for panel in panels[len(VARIANTS) :]:
+        panel.set_axis_off()
+    for panel, (name, variant) in zip(panels, VARIANTS.items(), strict=False):
         for offset, model in ((-0.15, "asynchronous"), (0.15, "discrete")):
             if (name, model) not in results:
                 continue
@@ -88,10 +91,10 @@ def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
             panel.bar(place, untrained, 0.28, color=colour, alpha=0.15)
             panel.plot(place, learnt, "o", markerfacecolor="white", color=colour, markersize=5)
             panel.plot(place, end, "o", color=colour, markersize=3, label=model)
-        panel.set_xticks(range(3), [stimulus.__name__ for stimulus in variant.shown])
+        panel.set_xticks(range(3), [stimulus.__name__ for stimulus in variant.shown], fontsize=6)
         panel.set_title(name, fontsize=7)
         panel.set_ylim(0, 0.8)
     figure.axes[0].legend(frameon=False, fontsize=6)
     figure.axes[0].set_ylabel("reconstruction error")
-    figure.axes[3].set_ylabel("reconstruction error")
+    figure.axes[4].set_ylabel("reconstruction error")
     return {"third-set": figure}

@@ -26,7 +26,7 @@ from asynchebb.sweeps.folder import Folder, Points, Status
 from asynchebb.sweeps.grid import Grid, grid
 from asynchebb.sweeps.progress import bar
 from asynchebb.sweeps.results import open_sweep
-from asynchebb.sweeps.work import do_all
+from asynchebb.sweeps.work import run_unfinished
 
 if TYPE_CHECKING:
     import xarray
@@ -109,7 +109,7 @@ def run_all(
                 folder.forget_failures(points)
             distinct = [*{run.identity: run for run in runs}.values()]
             try:
-                return points, do_all(points, distinct, opened, engine, on_status)
+                return points, run_unfinished(points, distinct, opened, engine, on_status)
             finally:
                 folder.forget_runs(points.name)
     finally:

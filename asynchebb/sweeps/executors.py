@@ -91,7 +91,7 @@ class Local:
         # loky replaces workers that hold large arrays for a while; the user need not know.
         warnings.filterwarnings("ignore", "A worker was restarted", UserWarning)
         one = {f"{library}_NUM_THREADS": "1" for library in ("NUMBA", "OMP", "OPENBLAS", "MKL")}
-        self._pool = ProcessPoolExecutor(self.workers, initializer=_live_and_die_with, initargs=(os.getpid(),), env=one)
+        self._pool = ProcessPoolExecutor(self.workers, initializer=_watch_parent, initargs=(os.getpid(),), env=one)
 
     def submit(self, function: Any, argument: Any) -> Any:
         return self._pool.submit(function, argument)
@@ -104,8 +104,8 @@ class Local:
         self._start()
 
 
-def _live_and_die_with(parent: int) -> None:
-    """Set up a worker: it ignores Ctrl-C, which its parent handles, and exits when the parent is gone, even if killed."""
+def _watch_parent(parent: int) -> None:
+    """Set up a worker: it leaves Ctrl-C to its parent, and exits when the parent is gone, even if killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
@@ -116,6 +116,9 @@ def _live_and_die_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+_live_and_die_with = _watch_parent
+
+
 @contextmanager
 def dask(address: str) -> Iterator[OnDask]:
     """The workers of a Dask scheduler, like tcp://host:8786."""
@@ -124,7 +127,8 @@ def dask(address: str) -> Iterator[OnDask]:
     except ImportError:
         raise InputError('dask needs the package distributed: pip install "asynchebb[dask]"') from None
     try:
-        asyncio.run(asyncio.wait_for(_check_scheduler(address), ANSWER))  # a client without a scheduler cannot be closed
+        # A client that finds no scheduler cannot even be closed, so look for one first.
+        asyncio.run(asyncio.wait_for(_check_scheduler(address), ANSWER))
         client = Client(address, timeout=ANSWER, set_as_default=False)
     except (Exception, MemoryError) as error:  # something else may answer at that address, with anything
         raise InputError(

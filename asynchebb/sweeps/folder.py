@@ -222,6 +222,7 @@ def _modules(runs: Sequence[Run]) -> list[ModuleType]:
         shown: tuple[Phase | Probe, ...] = (*run.phases, *run.probes)
         for part in (*vars(run.network).values(), *(part.stimulus for part in shown)):
             names.add(type(part).__module__)
+        names |= {measure.function.__module__ for probe in run.probes for measure in probe.measures if measure.function}
     return [sys.modules[name] for name in names if name.partition(".")[0] not in ("asynchebb", "builtins", "__main__")]
 
 

@@ -138,13 +138,21 @@ def varied(run: Run, changes: Mapping[str, Any]) -> Run:
     for phase in parts["phases"]:
         check_stimulus(phase.stimulus)
     parts["network"] = replace(parts["network"], m=parts["phases"][0].stimulus.m)
-    return replace(run, **parts)
+    new = replace(run, **parts)
+    if run.has_own_probes:
+        return new
+    return replace(new, probes=tuple(replace(probe, measures=run.probes[0].measures) for probe in new.probes))
 
 
 def reading_of(network: Network) -> str:
-    """The reading with this network's dynamics and weights, from which another model takes its rule."""
-    parts = (network.dynamics, network.weights)
-    return next((name for name, one in READINGS.items() if (one.dynamics, one.weights) == parts), "paper")
+    """The reading that has most of this network's parts, from which another model takes its rule; or the presets'."""
+
+    def shared(name: str) -> int:
+        reading = READINGS[name]
+        rules = (reading.asynchronous, reading.continuous, reading.discrete)
+        return (network.dynamics == reading.dynamics) + (network.weights == reading.weights) + (network.rule in rules)
+
+    return max(READINGS, key=shared)  # of several, the first
 
 
 def _path(run: Run, name: str) -> list[str]:
@@ -179,7 +187,7 @@ def _changed(value: Any, path: list[str], new: Any, run: Run, name: str) -> Any:
     except InputError:
         raise
     except Exception as error:  # from a user-defined class
-        raise InputError(f"vary gives {name} the value {new!r}, which {cls.__name__} refuses ({error})") from error
+        raise InputError(f"vary gives {name} the value {new!r}, which {cls.__name__} rejects ({error})") from error
 
 
 def _is_whole(cls: type, field: str) -> bool:
