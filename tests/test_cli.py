@@ -87,7 +87,7 @@ def test_a_rule_in_the_users_own_file_runs(tmp_path):
     done = call("run", *SMALL, "--rule", "mine.py:Mine(eta=0.02)", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     with ah.open_run(next((tmp_path / "runs").glob("*.nc"))) as dataset:
-        assert dataset.attrs["rule"] == "Mine(eta=0.02)"
+        assert dataset.attrs["rule"] == "own Mine(eta=0.02)"
     assert call_here("show", next((tmp_path / "runs").glob("*.nc"))).returncode == 0
 
 

@@ -18,7 +18,7 @@ import xarray
 from test_cli import COMMAND, call, call_here, refused
 
 import asynchebb as ah
-from asynchebb.recording import PER_PROBE, summary
+from asynchebb.recording import summary
 from asynchebb.sweeps import Folder, folder, grid
 
 BASE = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=30, hold=20, snapshots=1))
@@ -123,7 +123,7 @@ def test_networks_of_different_sizes_are_padded_and_several_probes_are_an_axis(t
     dataset = ah.sweep(run, {"n": [10, 15], "seed": [3]}, tmp_path, workers=1)
     assert dataset.W.shape == (2, 1, 15, 36) and np.isnan(dataset.W[0, 0, 10:]).all()
     assert np.isfinite(dataset.W[0, 0, :10]).all() and np.isfinite(dataset.W[1]).all()
-    for name in PER_PROBE:
+    for name in ("error", "error_last", "error_sd", "gini", "active_neurons"):
         assert dataset[name].dims == ("n", "seed", "probe")
     alone = ah.record(ah.Run(ah.asynchronous(15, 36), phases, seed=3), tmp_path / "alone")
     assert np.array_equal(dataset.error[1, 0], alone.error[-1])

@@ -366,7 +366,7 @@ def captions(scale: Scale) -> dict[str, str]:
         "the continuous network. (E) Over bursting thresholds. (F) Over holds. (G) Synapses changed, summed up over "
         "five presentations of an untrained network. (H) The same after training. (I) Synapses changed per step over "
         "training; dotted: only those whose Hebbian product is not 0. (D) to (F) are of "
-        "seed 0; error bars in (I) are the standard deviation over seeds."
+        "seed 0; error bars in (I) are the standard deviation over seeds." + scale.short_holds
         for name, reading in DRAWN.items()
     } | {
         "fig2g": "Panel G as the paper draws it: synapses changed, summed up over five presentations, the discrete and "

@@ -80,7 +80,7 @@ def captions(scale: Scale) -> dict[str, str]:
     }
     return {
         figure: f"Reading: {reading}. {shows[kind]} for the continuous network and the discrete one with each rule "
-        "(columns), at three holds (rows). Oja's rule is not among the appendix's."
+        f"(columns), at three holds (rows). Oja's rule is not among the appendix's.{scale.short_holds}"
         for figure, (reading, kind) in FIGURES.items()
     }
 

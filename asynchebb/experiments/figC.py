@@ -99,7 +99,7 @@ def captions(scale: Scale) -> dict[str, str]:
     }
     return {
         figure: f"Reading: {reading}. {shows[kind]} of the asynchronous network over {VARIED_IN_WORDS[name]} "
-        "(columns), at three holds (rows)."
+        f"(columns), at three holds (rows).{scale.short_holds}"
         for figure, (reading, name, kind) in FIGURES.items()
     }
 

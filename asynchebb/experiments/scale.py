@@ -20,6 +20,13 @@ class Scale(NamedTuple):
     seeds: int  # of figures 1 to 3 (without 2D to 2F) under the readings of presets and notebook; all else has one
     every_reading: bool = True  # or only the two under which everything is run
 
+    @property
+    def short_holds(self) -> str:
+        """For captions of figures that compare holds."""
+        if self.short_hold_steps == self.steps:
+            return ""
+        return f" Runs with holds below 500 have {self.short_hold_steps:,} Euler steps, the others {self.steps:,}."
+
 
 SMOKE = Scale(
     n=40,

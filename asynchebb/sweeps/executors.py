@@ -116,9 +116,6 @@ def _watch_parent(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-_live_and_die_with = _watch_parent
-
-
 @contextmanager
 def dask(address: str) -> Iterator[OnDask]:
     """The workers of a Dask scheduler, like tcp://host:8786."""

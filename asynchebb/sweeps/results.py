@@ -47,12 +47,13 @@ def open_sweep(folder: str | Path, grid: str | None = None) -> xarray.Dataset:
         "failure": (dims, np.full(shape, "", object), {"long_name": "what the run failed with"}),
     }
     probes, labels = points.content["probes"], LABELS | points.content.get("labels", {})
-    for at in np.ndindex(shape):
-        measures, failure = _result(points, str(identities[at]))
+    found = {at: _result(points, str(identities[at])) for at in np.ndindex(shape)}
+    per_probe = {name for measures, _ in found.values() for name, value in measures.items() if isinstance(value, list)}
+    for at, (measures, failure) in found.items():
         variables["failure"][1][at] = failure
         for name, value in measures.items():
             if name not in variables:
-                inner = (probes,) if isinstance(value, list) else ()
+                inner = (probes,) if name in per_probe else ()
                 attributes = {"long_name": labels.get(name, name)}
                 variables[name] = (dims + ("probe",) * len(inner), np.full(shape + inner, np.nan), attributes)
             array = variables[name][1]

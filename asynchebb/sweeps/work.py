@@ -60,9 +60,6 @@ def run_task(task: tuple[str, str, str, list[int]]) -> str | None:
     return None
 
 
-work = run_task
-
-
 @lru_cache(maxsize=1)
 def _runs_of(file: str) -> list[Run]:
     import cloudpickle
