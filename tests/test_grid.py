@@ -146,3 +146,19 @@ def test_a_rule_of_ones_own_file_stands_beside_others(tmp_path):
 def test_a_bad_grid_is_refused_in_a_sentence(call, said):
     with pytest.raises(ah.InputError, match=said):
         call()
+
+
+def test_default_probes_follow_the_phases_and_keep_the_measures():
+    bars = ah.Crossbars(4)
+    probe = ah.Probe(bars, measures=(*ah.USUAL, "hoyer"))
+    run = ah.Run(ah.asynchronous(n=10, m=16), ah.Phase(bars, 5, 10), probe)
+    changed = varied(run, {"from_rest": True, "stimulus": ah.Squares(6)})
+    assert changed.probes == (ah.Probe(ah.Squares(6), from_rest=True, measures=(*ah.USUAL, "hoyer")),)
+
+
+def test_another_model_takes_its_rule_from_the_reading_of_most_parts():
+    notebook = ah.asynchronous(n=10, m=16, reading="notebook", weights=ah.Gaussian(scale=0.3))
+    run = ah.Run(notebook, ah.Phase(ah.Crossbars(4), 5, 10))
+    assert varied(run, {"model": "discrete"}).network.rule == ah.discrete(reading="notebook").rule
+    run = ah.Run(ah.asynchronous(n=10, m=16), ah.Phase(ah.Crossbars(4), 5, 10))
+    assert varied(run, {"model": "discrete"}).network.rule == ah.discrete().rule

@@ -42,7 +42,7 @@ class AsyncHebbian(HebbianNetwork):
 
     def _defaults(self) -> dict[str, Any]:
         # choice: on digits, crosses and patches alike this learns better features than the notebook's reading, and
-        # forgets less (docs/own_data.md).
+        # forgets less of digits (docs/own_data.md).
         return super()._defaults() | {"dynamics": Projected(), "rule": Oja(0.002)}
 
     def _patience(self) -> int:
