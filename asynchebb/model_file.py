@@ -14,15 +14,11 @@ import numpy as np
 
 from asynchebb import estimators, files, values
 from asynchebb.checks import InputError
-from asynchebb.dynamics import Potential
-from asynchebb.estimators import AsyncHebbian, HebbianNetwork, OnOff
+from asynchebb.estimators import HebbianNetwork, OnOff
 from asynchebb.network import State
-from asynchebb.rules import Hebbian
 
 FORMAT = "asynchebb model"
 MODELS = {cls.__name__: cls for cls in estimators.MODELS.values()}
-DEFAULTS = "defaults"  # says which parts a parameter of None stands for; files without it have the first ones
-OLD_DEFAULTS = {"rule": Hebbian(0.01), "dynamics": Potential()}  # of AsyncHebbian
 VALUES = ("rule", "dynamics", "weights")  # parameters that are saved as text and may be user-defined
 FITTED = ("n_iter_", "n_samples_seen_", "scale_", "image_shape_", "n_features_in_", "_seed", "_has_scale")
 
@@ -71,7 +67,6 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
         "model": type(network).__name__,
         "parameters": json.dumps(plain, default=_number),
         **{name: values.to_text(parameters[name]) for name in VALUES},
-        DEFAULTS: "2",
         "fitted": json.dumps({name: getattr(network, name) for name in FITTED}, default=_number),
         "feature_names": json.dumps(_feature_names(network)),
         "on_off": json.dumps(_on_off(model) if model is not network else None),
@@ -111,8 +106,6 @@ def read(path: Path, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         why = "there is no such file" if not path.exists() else f"it cannot be read: {error}"
         raise InputError(f"path is {str(path)!r}; {why}") from None
     parts = {name: values.from_text(name, written[name], given) for name in VALUES}
-    if cls is AsyncHebbian and DEFAULTS not in text:  # saved before its defaults changed: as it was trained
-        parts = {name: OLD_DEFAULTS.get(name) if part is None else part for name, part in parts.items()}
     network = cls(**found["parameters"], **parts)
     network.state_ = State(**{**arrays, "M": np.asfortranarray(arrays["M"])})
     network.make_network(1, 1)  # checks the values that were given

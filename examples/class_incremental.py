@@ -27,8 +27,8 @@ def main(passes: int = 10, picture: str = "class_incremental.png") -> dict[str, 
     forgetting = {}
     models = {
         "asynchronous": ah.AsyncHebbian(100, random_state=0),
-        "asynchronous, as in the notebook": ah.AsyncHebbian(
-            100, rule=ah.Hebbian(0.01), r_b=1, dynamics=ah.Potential(), random_state=0
+        "asynchronous, Oja, r_b = 2, Projected": ah.AsyncHebbian(
+            100, rule=ah.Oja(0.002), r_b=2, dynamics=ah.Projected(), random_state=0
         ),
         "discrete": ah.DiscreteHebbian(100, random_state=0),
     }

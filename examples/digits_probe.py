@@ -14,7 +14,7 @@ def main(samples: int = 1797, picture: str = "digits_probe.png") -> float:
     digits = load_digits()
     X, X_test, y, y_test = train_test_split(digits.images[:samples], digits.target[:samples], random_state=0)
 
-    features = ah.AsyncHebbian(100, random_state=0)  # takes images directly, at any scale
+    features = ah.AsyncHebbian(100, r_b=2, random_state=0)  # takes images directly, at any scale
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
     with_features = make_pipeline(features, probe).fit(X, y).score(X_test, y_test)
     without = probe.fit(X.reshape(len(X), -1), y).score(X_test.reshape(len(X_test), -1), y_test)

@@ -18,7 +18,7 @@ def contrasts() -> np.ndarray:
 
 def main(samples: int = 10_000, picture: str = "natural_patches.png") -> float:
     patches = extract_patches_2d(contrasts(), (12, 12), max_patches=samples, random_state=0)  # (samples, 12, 12)
-    model = make_pipeline(ah.OnOff(), ah.AsyncHebbian(144, max_iter=2, random_state=0)).fit(patches)
+    model = make_pipeline(ah.OnOff(), ah.AsyncHebbian(144, r_b=2, max_iter=2, random_state=0)).fit(patches)
 
     codes = model.transform(patches[:1000])
     again = model.inverse_transform(codes)  # signed patches again

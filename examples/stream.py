@@ -30,7 +30,7 @@ def video(frames: int, seed: int = 0) -> Iterator[np.ndarray]:
 def main(frames: int = 40_000, picture: str = "stream.png") -> list[float]:
     split = ah.OnOff()
     seen = split.fit_transform(np.stack([*video(500, seed=1)]))  # a first look around, for the scale and for testing
-    model = ah.AsyncHebbian(100, hold=50, random_state=0).begin(seen)
+    model = ah.AsyncHebbian(100, hold=50, r_b=2, random_state=0).begin(seen)
     errors, started = [1 - model.score(seen)], time.perf_counter()
     for number, frame in enumerate(video(frames), 1):
         model.partial_fit(split.transform(frame[None]))  # one frame, 50 Euler steps; activity carries over

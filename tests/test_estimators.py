@@ -450,17 +450,6 @@ def test_a_kept_pipeline_is_a_pipeline_again(tmp_path):
     assert np.array_equal(again, pipeline.inverse_transform(pipeline.transform(signed))) and again.shape == (60, 8, 8)
 
 
-def test_a_model_saved_before_the_defaults_changed_goes_on_as_it_was_trained(tmp_path):
-    import h5py
-
-    ah.save_model(small(engine="reference", hold=2).partial_fit(X[:3]), tmp_path / "model.nc")
-    assert ah.load_model(tmp_path / "model.nc").rule is None
-    with h5py.File(tmp_path / "model.nc", "r+") as file:
-        del file.attrs["defaults"]
-    old = ah.load_model(tmp_path / "model.nc")
-    assert (old.rule, old.dynamics) == (ah.Hebbian(0.01), ah.Potential())
-
-
 def test_a_model_file_that_is_none_and_a_model_that_cannot_be_kept_are_refused(tmp_path):
     for model, said in ((small(), "not fitted"), (ah.OnOff().fit(X), "model is OnOff"), (3, "model is int")):
         with pytest.raises(ah.InputError, match=said):

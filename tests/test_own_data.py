@@ -189,7 +189,7 @@ def test_learning_that_is_broken_off_goes_on_and_ends_in_the_same_bits(tmp_path,
     with pytest.raises(KeyboardInterrupt):
         learning.learn(small(), shown, tmp_path / "broken", on_progress=stop)
     assert not (tmp_path / "broken" / "model.nc").exists()
-    learning.learn(small(r_b=1), data.Data("other", DIGITS.data[:70]), tmp_path / "broken")  # leaves the part alone
+    learning.learn(small(r_b=2), data.Data("other", DIGITS.data[:70]), tmp_path / "broken")  # leaves the part alone
     (tmp_path / "broken" / "model.nc").unlink()
     begun_at: list[int] = []
     learning.learn(small(), shown, tmp_path / "broken", on_progress=lambda done, of: begun_at.append(done))
@@ -201,7 +201,7 @@ def test_learning_that_is_broken_off_goes_on_and_ends_in_the_same_bits(tmp_path,
     changed = DIGITS.data[:200].copy()
     changed[1, 5] += 1
     for network, samples in (
-        (small(r_b=1), shown),
+        (small(r_b=2), shown),
         (small(from_rest=True), shown),
         (small(), data.Data("some", changed)),
     ):

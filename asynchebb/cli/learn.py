@@ -45,7 +45,7 @@ def learn(
     hold: shared.Hold = 500,
     settle: Annotated[int, typer.Option(help="Euler steps for which each sample settles when it is encoded")] = 500,
     r_b: Annotated[
-        float | None, typer.Option("--r-b", help="bursting threshold of the asynchronous model (2.0)")
+        float | None, typer.Option("--r-b", help="bursting threshold of the asynchronous model (1.0)")
     ] = None,
     r_r: Annotated[float | None, typer.Option("--r-r", help="its refractory period in Euler steps (100)")] = None,
     rule: shared.Rule = None,

@@ -19,10 +19,11 @@ import numpy as np
 from asynchebb import files, pages
 from asynchebb.checks import InputError, at_least
 from asynchebb.comparison.measures import MEASURES, PHASES, TESTED, measure
-from asynchebb.comparison.methods import BATCH, METHODS
+from asynchebb.comparison.methods import BATCH, METHODS, NETWORKS, make
 from asynchebb.data import Data
 from asynchebb.estimators import OnOff
 from asynchebb.estimators.rows import norm_scale
+from asynchebb.simulate import RESULTS_VERSION, describe
 from asynchebb.sweeps.executors import Stopped
 
 IDLE = 5  # seconds after which an idle process exits
@@ -57,12 +58,12 @@ def compare(
     folder = out / "measured"
     files.make_writable("out", out, out, folder)
     labels, no_classes = _classes(data.labels)
-    identity = _identity(X, labels, data.stimulus, n, passes)
+    identity = {method: _identity(method, X, labels, data.stimulus, n, passes) for method in methods}
     todo = [(method, seed) for method in methods for seed in range(seeds)]
     measured: dict[str, list[dict[str, Any]]] = {method: [] for method in methods}
     fields: dict[str, np.ndarray] = {}
     for number, (method, seed) in enumerate(todo):
-        file = folder / f"{method.replace(' ', '-')}-{seed}-{identity}.json"
+        file = folder / f"{method.replace(' ', '-')}-{seed}-{identity[method]}.json"
         on_progress(f"{method}, seed {seed}", number, len(todo))
         if not file.exists():
             try:
@@ -107,10 +108,14 @@ def _classes(labels: np.ndarray | None) -> tuple[np.ndarray | None, str]:
     return numbers, ""
 
 
-def _identity(X: np.ndarray, labels: np.ndarray | None, stimulus: Any, n: int, passes: int) -> str:
+def _identity(method: str, X: np.ndarray, labels: np.ndarray | None, stimulus: Any, n: int, passes: int) -> str:
+    """Identifies a measurement by the data and the method; a network by what it computes, not by the version."""
     settings = repr(
         (X.shape, stimulus, n, passes, TESTED, BATCH, PHASES, version("asynchebb"), version("scikit-learn"))
     )
+    if method in NETWORKS:
+        network = make(method, n, 0, passes)
+        settings += f"{RESULTS_VERSION} {describe(network.make_network(n, X.shape[1]))} {network.hold} {network.settle}"
     content = X.tobytes() + (b"" if labels is None else labels.tobytes())
     return hashlib.sha256(settings.encode() + content).hexdigest()[:12]
 

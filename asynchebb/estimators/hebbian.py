@@ -255,14 +255,10 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
 
     def make_network(self, n: int, m: int) -> Network:
         """The network defined by the parameters, with n neurons and m inputs."""
-        defaults = self._defaults()
+        defaults = {"dynamics": READING.dynamics, "weights": READING.weights, "rule": getattr(READING, self.model)}
         parts = {kind: defaults[kind] if getattr(self, kind) is None else getattr(self, kind) for kind in defaults}
         network = Network(n, m, schedule=self.schedule(), **parts)
         return network if self.learning else network.frozen()
-
-    def _defaults(self) -> dict[str, Any]:
-        """The parts of the network whose parameters are None."""
-        return {"dynamics": READING.dynamics, "weights": READING.weights, "rule": getattr(READING, self.model)}
 
     def _check_finite(self, values: np.ndarray) -> None:
         if not np.isfinite(values.sum()):

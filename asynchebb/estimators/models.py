@@ -8,10 +8,8 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
-from asynchebb.dynamics import Projected
 from asynchebb.estimators.hebbian import HebbianNetwork
 from asynchebb.estimators.silence import PATIENCE
-from asynchebb.rules import Oja
 from asynchebb.schedules import Asynchronous, Continuous, Discrete
 
 
@@ -21,14 +19,14 @@ class AsyncHebbian(HebbianNetwork):
 
     Further parameters
     ------------------
-    r_b : number, default=2.0
+    r_b : number, default=1.0
         The rate above which a neuron bursts, for data divided by `scale_`.
     r_r : number, default=100
         Refractory period after an update, in Euler steps.
     """
 
     _: KW_ONLY
-    r_b: Any = 2.0
+    r_b: Any = 1.0
     r_r: Any = 100
 
     _parameter_constraints: ClassVar[dict[str, list]] = {
@@ -39,11 +37,6 @@ class AsyncHebbian(HebbianNetwork):
 
     def schedule(self) -> Any:
         return Asynchronous(self.r_b, self.r_r)
-
-    def _defaults(self) -> dict[str, Any]:
-        # choice: on digits, crosses and patches alike this learns better features than the notebook's reading, and
-        # forgets less of digits (docs/own_data.md).
-        return super()._defaults() | {"dynamics": Projected(), "rule": Oja(0.002)}
 
     def _patience(self) -> int:
         return PATIENCE + int(self.r_r)  # neurons may be refractory
