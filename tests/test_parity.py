@@ -192,3 +192,22 @@ def test_a_row_that_fades_within_one_hold_keeps_its_direction(eta, hold, engine)
         for A, B in ((state.W, after.W), (state.M, after.M)):
             assert ah.metrics.weight_similarity(A, B)[:5] == pytest.approx(np.ones(5), abs=1e-4), name
             assert B[:5].max(axis=1) == pytest.approx(np.full(5, VANISHING), rel=1e-3), name
+
+
+def test_an_earlier_plain_import_of_the_passes_changes_nothing(tmp_path):
+    code = """
+import asynchebb.engines.cpu.columns as plain
+import numpy as np, asynchebb as ah
+from asynchebb.engines import cpu
+network = ah.asynchronous(n=20, m=16)
+ah.advance(network, network.init(np.random.default_rng(0)), np.ones((2, 16)), hold=10)
+loop = cpu.loop(cpu._types(network), np.dtype("float32"))
+assert loop.lateral is cpu._columns(False).lateral is not plain.lateral
+for name in ("loop", "wide"):
+    try:
+        __import__(f"asynchebb.engines.cpu.{name}")
+    except ImportError as error:
+        assert "asynchebb.engines.cpu compiles it" in str(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -56,7 +56,7 @@ def sum_columns(context, P, columns, y, count, backwards, first, vectors, sums):
 
 @intrinsic
 def call_rule(context, address, constants, y, a, n, eta, new_a, lambda_w, lambda_m):
-    """Call the function at this address, that of `cpu_rule.terms` compiled, with where these arrays begin."""
+    """Call the function at this address, that of `rule.terms` compiled, with where these arrays begin."""
     signature = types.void(types.int64, constants, y, a, types.int64, eta, new_a, lambda_w, lambda_m)
 
     def generate(context, builder, signature, values):

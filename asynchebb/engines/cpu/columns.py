@@ -9,14 +9,14 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-from asynchebb.engines.cpu_tiles import VECTOR, call_rule, sum_columns
+from asynchebb.engines.cpu.tiles import VECTOR, call_rule, sum_columns
 
 # What of each neuron changes during a hold: in rows of `numbers` its u, y and a, b = Wx, what its row
 # of W is still to be multiplied by (scale) and how often x is to be added to it (shift), and the s of
 # its row of M; its count c; and whether its row of M has grown.
 Neurons = namedtuple("Neurons", "numbers c grown")
 
-# A rule: where its compiled equations begin (`cpu_rule.py`), and their constants.
+# A rule: where its compiled equations begin (`rule.py`), and their constants.
 Rule = namedtuple("Rule", "address constants")
 
 # Room to work in: rows of a number, an index or a truth for each neuron; and the near part of M̂, twice.

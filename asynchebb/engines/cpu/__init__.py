@@ -1,12 +1,11 @@
 """The fast engine: Numba compiles the loop together with the network's own equations.
 
-The loop (`cpu_loop.py`) and the linear algebra (`cpu_columns.py`, with its innermost loop in
-`cpu_tiles.py`, and in `cpu_wide.py` for all cores) know no equation by name. The loop is compiled
-once for each pair of dynamics and schedule, whose equations it runs at every step; a rule, which is
-needed only where a gate opens, is compiled by itself (`cpu_rule.py`) and called by its address. A copy
-of each is saved in the user's cache folder, under a name made of everything that goes into it, and
-Numba saves the compiled code next to it. So an edited rule is recompiled, an old one never is, and a
-later process starts at once.
+The loop (`loop.py`) and the linear algebra (`columns.py`, with its innermost loop in `tiles.py`, and
+`wide.py` for all cores) know no equation by name. The loop is compiled once for each pair of dynamics
+and schedule, whose equations it runs at every step; a rule, which is needed only where a gate opens,
+is compiled by itself (`rule.py`) and called by its address. A copy of each is saved in the user's
+cache folder, under a name made of everything that goes into it, and Numba saves the compiled code
+next to it. So an edited rule is recompiled, an old one never is, and a later process starts at once.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import os
 import sys
 import tempfile
 from collections import namedtuple
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -30,7 +30,7 @@ from asynchebb.engines.traces import empty as empty_traces
 from asynchebb.network import VANISHING, Network, State
 
 LOOP, RULE, COLUMNS, WIDE_COLUMNS, TILES = (
-    Path(__file__).with_name(f"cpu_{name}.py") for name in ("loop", "rule", "columns", "wide", "tiles")
+    Path(__file__).with_name(f"{name}.py") for name in ("loop", "rule", "columns", "wide", "tiles")
 )
 IN_LOOP = ("dynamics", "schedule")  # whose equations are part of the loop
 
@@ -125,7 +125,7 @@ def rule_address(rule: type, dtype: np.dtype) -> int:
     numbers = numba.types.CPointer(numba.from_dtype(dtype))
     signature = numba.types.void(numba.types.CPointer(record), *[numbers] * 2, numba.types.int64, *[numbers] * 4)
     with FileLock(cache_folder() / f"{name}.lock"):
-        module = _import_copy(RULE.read_text(encoding="utf-8"), name, name)
+        module = _import_copy(RULE, name)
         if not compiled(name):
             _say_compiling(rule.__name__, dtype)
         _put_equations(module, "rule", rule)
@@ -145,7 +145,8 @@ def _say_compiling(what: str, dtype: np.dtype) -> None:
 
 
 def loop_name(types: tuple[type, ...], dtype: np.dtype, wide: bool) -> str:
-    return f"asynchebb_loop_{_digest(_source(wide), _passes(wide), *map(equations.fingerprint, types), dtype.name)}"
+    told = LOOP.read_text(encoding="utf-8"), _passes(wide), *map(equations.fingerprint, types), dtype.name
+    return f"asynchebb_loop_{_digest(*told)}"
 
 
 def compiled(name: str) -> bool:
@@ -154,8 +155,7 @@ def compiled(name: str) -> bool:
 
 def _module(name: str, types: tuple[type, ...], wide: bool) -> ModuleType:
     """A copy of the loop with the equations of these types in it."""
-    _columns(wide)
-    module = _import_copy(_source(wide), name, name)
+    module = _import_copy(LOOP, name, vars(_columns(wide)))
     for kind, cls in zip(IN_LOOP, types, strict=True):
         _put_equations(module, kind, cls)
         # Numba tells records in a hurry by their class's name alone, and takes ten times as long to start on a second
@@ -197,18 +197,9 @@ def _moved(function: FunctionType, module: ModuleType) -> FunctionType:
 
 @cache
 def _columns(wide: bool) -> ModuleType:
-    """The passes over W and M, under their own names, so that the loop imports the copy that Numba can write beside."""
-    path = WIDE_COLUMNS if wide else COLUMNS
-    if wide:
-        _columns(False)
-    file_name = f"asynchebb_{path.stem}_{_digest(_passes(wide))}"
-    return _import_copy(path.read_text(encoding="utf-8"), f"asynchebb.engines.{path.stem}", file_name)
-
-
-def _source(wide: bool) -> str:
-    """The loop: that of a large network takes its passes over W and M from elsewhere."""
-    text = LOOP.read_text(encoding="utf-8")
-    return text.replace("engines.cpu_columns import", "engines.cpu_wide import") if wide else text
+    """The passes over W and M, for one core or for all."""
+    name = f"asynchebb_columns_{_digest(_passes(wide))}"
+    return _import_copy(WIDE_COLUMNS, name, vars(_columns(False))) if wide else _import_copy(COLUMNS, name)
 
 
 def _passes(wide: bool) -> str:
@@ -216,17 +207,21 @@ def _passes(wide: bool) -> str:
     return "".join(path.read_text(encoding="utf-8") for path in paths)
 
 
-def _import_copy(source: str, module_name: str, file_name: str) -> ModuleType:
-    """Import the source from a copy in the cache folder: Numba keeps compiled code beside the file."""
-    path = cache_folder() / f"{file_name}.py"
+def _import_copy(source: Path, name: str, names: Mapping[str, Any] | None = None) -> ModuleType:
+    """Import a copy of the source from the cache folder, since Numba saves compiled code next to a module's file.
+
+    It finds these names there already, as if it had imported them.
+    """
+    path = cache_folder() / f"{name}.py"
     if not path.exists():
         part = path.with_suffix(f".{os.getpid()}")
-        part.write_text(source, encoding="utf-8")
+        part.write_bytes(source.read_bytes())
         os.utime(part, (0, 0))  # Numba takes a file of another date for another file
         part.replace(path)
-    spec = importlib.util.spec_from_file_location(module_name, path)
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
-    module = sys.modules[module_name] = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    vars(module).update((key, value) for key, value in (names or {}).items() if not key.startswith("__"))
     spec.loader.exec_module(module)
     return module
 

@@ -1,21 +1,35 @@
-"""The passes over W and M of `cpu_columns.py`, spread over all cores: what the loop of a large network uses.
+"""The passes over W and M of `columns.py`, spread over all cores: what the loop of a large network uses.
 
 Each sum is still one core's, in the same order: the results have the same bits on any number of cores.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numba import njit, prange
 
-from asynchebb.engines import cpu_columns as one_core
-from asynchebb.engines.cpu_columns import *  # noqa: F403  all the rest is as it is
-from asynchebb.engines.cpu_columns import INNER, LANES, feed_forward_rows, fold_columns, hebb_columns, lateral_rows
+if TYPE_CHECKING:  # `cpu` puts those for one core in their place, and this module on top of them
+    from asynchebb.engines.cpu.columns import (
+        INNER,
+        LANES,
+        feed_forward_rows,
+        fetch,
+        fold_columns,
+        hebb,
+        hebb_columns,
+        lateral_near,
+        lateral_rows,
+        list_pixels,
+        rows_to_fold,
+    )
+elif "INNER" not in globals():
+    raise ImportError(f"{__name__} cannot be imported by itself: asynchebb.engines.cpu compiles it")
 
 SPREAD = {**INNER, "parallel": True}
 PARTS = 16  # of a pass, for the cores to share
 LITTLE = 200_000  # multiplications that one core has done by the time that the others have heard of them
 
-lateral_near_alone, fetch_alone, hebb_alone = one_core.lateral_near, one_core.fetch, one_core.hebb
-list_pixels, rows_to_fold = one_core.list_pixels, one_core.rows_to_fold
+lateral_near_alone, fetch_alone, hebb_alone = lateral_near, fetch, hebb
 
 
 @njit(**SPREAD)
