@@ -28,7 +28,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
             "where": judged.claim.where,
             "claim": judged.claim.says,
             "paper": judged.claim.paper,
-            "holds": judged.over_all,
+            "holds": judged.overall,
             "measures": dict(judged.claim.shows),
             "readings": {reading: verdict._asdict() for reading, verdict in judged.tried.items()},
             "instead": instead(judged, outcome.scale),
@@ -57,7 +57,7 @@ def _values(reading: Any) -> dict[str, Any]:
 
 def instead(judged: Judged, scale: str) -> str:
     """What happens if a claim does not hold: its text, with the values measured under the presets' reading."""
-    if judged.over_all in (HOLDS, NOT_RUN) or scale == "smoke":  # runs this short show nothing
+    if judged.overall in (HOLDS, NOT_RUN) or scale == "smoke":  # runs this short show nothing
         return ""
     tried = judged.tried
     first = PRESET if PRESET in tried else next(iter(tried))
@@ -124,7 +124,7 @@ def markdown(content: dict[str, Any], beside: dict[str, Any] | None = None) -> s
 def page(outcome: Outcome, pictures: Path) -> str:
     """The whole report."""
     claims, shown = _claims(outcome), [*readings(SCALES[outcome.scale])]
-    counted = {kind: sum(judged.over_all == kind for judged in claims) for kind in (HOLDS, IN_PART, FAILS)}
+    counted = {kind: sum(judged.overall == kind for judged in claims) for kind in (HOLDS, IN_PART, FAILS)}
     tally = " ".join(
         f'<span class="tally {KINDS[kind]}"><b>{count}</b> {escape(_plural(kind, count))}</span>'
         for kind, count in counted.items()
@@ -170,7 +170,7 @@ def _plural(kind: str, count: int) -> str:
 
 
 def _heading(name: str) -> str:
-    return f"Figure {name[3:]}" if name.startswith("fig") else name.capitalize()
+    return f"Figure {name[3:]}" if name.startswith("fig") else name.replace("_", " ").replace("-", " ").capitalize()
 
 
 def _about(name: str) -> str:
@@ -188,7 +188,7 @@ def _claim(judged: Judged, scale: str, columns: list[str]) -> str:
     return f"""<details class="claim" id="claim-{claim.id.replace(", ", "-")}"><summary class="row">
 <b>{escape(claim.id)}</b>
 <span>{escape(claim.says)}<br><small>{escape(claim.where)}: {escape(claim.paper)}</small></span>
-<span class="over {KINDS[judged.over_all]}" title="{judged.over_all}">{MARKS[judged.over_all]}</span>{marks}</summary>
+<span class="over {KINDS[judged.overall]}" title="{judged.overall}">{MARKS[judged.overall]}</span>{marks}</summary>
 <div class="body">
 {f"<p><b>Instead:</b> {escape(paragraph)}</p>" if paragraph else ""}
 <div class="wide"><table><tr><th>Criterion (for the mean over seeds; small: individual seeds that meet it)</th>

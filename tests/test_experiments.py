@@ -15,7 +15,7 @@ import asynchebb as ah
 from asynchebb import metrics, movies
 from asynchebb.checks import InputError
 from asynchebb.experiments import fig2, fig3, gabor, robustness
-from asynchebb.experiments.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Claim, Means, Part, judge, over_all
+from asynchebb.experiments.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Claim, Means, Part, judge, overall
 from asynchebb.experiments.readings import PRESET, READINGS, WHOLE, network_of, readings
 from asynchebb.experiments.reproduce import EXPERIMENTS, experiments, reproduce
 from asynchebb.experiments.results import Results, products
@@ -57,12 +57,12 @@ def test_a_claim_holds_if_all_its_parts_do_for_the_mean_over_seeds():
         (NOT_RUN, NOT_RUN, NOT_RUN),
     ],
 )
-def test_over_all_counts_the_presets_reading_first(preset, other, expected):
+def test_overall_counts_the_presets_reading_first(preset, other, expected):
     verdicts = {
         PRESET: judge(TWO_PARTS, {})._replace(holds=preset),
         "other": judge(TWO_PARTS, {})._replace(holds=other),
     }
-    assert over_all(verdicts, PRESET) == expected
+    assert overall(verdicts, PRESET) == expected
 
 
 def test_every_claim_of_the_paper_is_judged():
@@ -131,13 +131,14 @@ def test_runs_that_figures_share_are_the_same_run():
 def test_scales_have_the_sizes_that_they_say(scale):
     steps = {"small": 1_000_000, "paper": 10_000_000}[scale]
     for run in EXPERIMENTS["fig2"].runs(SCALES[scale]).values():
-        assert abs(run.steps - steps) < 500 and run.network.n == 500 and run.network.m == 196
+        wanted = steps if run.phases[0].hold == 500 else SCALES[scale].short_hold_steps
+        assert abs(run.steps - wanted) < 500 and run.network.n == 500 and run.network.m == 196
     kept = {run.identity: run for module in EXPERIMENTS.values() for run in module.runs(SCALES[scale]).values()}
     size = sum(len(run.stops()) * run.network.n * (run.network.n + run.network.m) * 4 for run in kept.values())
     assert size < 2e9
     for reading in readings(SCALES[scale]):
         seeds = {seed for name, _, seed in EXPERIMENTS["fig1"].runs(SCALES[scale]) if name == reading}
-        assert seeds == {0, 1, 2}
+        assert seeds == ({0, 1, 2} if reading in WHOLE else {0})
 
 
 def test_the_first_reading_is_the_presets():

@@ -174,7 +174,7 @@ def print_claims(outcome: Outcome) -> None:
         table.add_column(column)
     for finding in outcome.findings:
         for judged in finding.claims:
-            verdict = f"{MARKS[judged.over_all]} {judged.over_all}"
+            verdict = f"{MARKS[judged.overall]} {judged.overall}"
             table.add_row(judged.claim.id, judged.claim.says, judged.claim.where, verdict)
     Console().print(table)
     if outcome.scale == "smoke":

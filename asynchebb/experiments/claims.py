@@ -71,7 +71,7 @@ def judge(claim: Claim, measures: Mapping[str, Sequence[float]]) -> Verdict:
     return Verdict(holds, parts, mean, sd, values, seeds)
 
 
-def over_all(verdicts: Mapping[str, Verdict], preset: str) -> str:
+def overall(verdicts: Mapping[str, Verdict], preset: str) -> str:
     """It holds if it does under the presets' reading, and in part if it does so there or holds under another one.
 
     A claim that is not judged under the presets' reading is so under those that it is judged under.

@@ -32,7 +32,7 @@ from asynchebb.experiments import (
     sequences,
     third_set,
 )
-from asynchebb.experiments.claims import NOT_RUN, Claim, Numbers, Part, Verdict, judge, over_all
+from asynchebb.experiments.claims import NOT_RUN, Claim, Numbers, Part, Verdict, judge, overall
 from asynchebb.experiments.readings import PRESET, READINGS
 from asynchebb.experiments.results import Key, Results
 from asynchebb.experiments.scale import SCALES, Scale
@@ -57,7 +57,7 @@ class Judged(NamedTuple):
 
     claim: Claim
     verdicts: dict[str, Verdict]
-    over_all: str
+    overall: str
 
     def under(self, reading: str) -> str:
         return self.verdicts[reading].holds if reading in self.verdicts else NOT_RUN
@@ -281,7 +281,7 @@ def _finding(name: str, scale: Scale, numbers: Numbers) -> Finding:
     module, claims = EXPERIMENTS[name], []
     for claim in module.CLAIMS:
         verdicts = {reading: judge(claim, numbers[reading]) for reading in READINGS if reading in numbers}
-        claims.append(Judged(claim, verdicts, over_all(verdicts, PRESET)))
+        claims.append(Judged(claim, verdicts, overall(verdicts, PRESET)))
     return Finding(name, module.TITLE, module.captions(scale), claims)
 
 
