@@ -223,7 +223,8 @@ def _modules(runs: Sequence[Run]) -> list[ModuleType]:
         for part in (*vars(run.network).values(), *(part.stimulus for part in shown)):
             names.add(type(part).__module__)
         names |= {measure.function.__module__ for probe in run.probes for measure in probe.measures if measure.function}
-    return [sys.modules[name] for name in names if name.partition(".")[0] not in ("asynchebb", "builtins", "__main__")]
+    here = ("asynchebb", "builtins", "__main__", None)  # None: of a function that was not defined in a module
+    return [sys.modules[name] for name in names if (name and name.partition(".")[0]) not in here]
 
 
 def read(file: Path) -> dict[str, Any]:
