@@ -156,13 +156,15 @@ def fingerprint(cls: type) -> str:
             continue
         if isinstance(member, property):
             member = member.fget
-        if inspect.isfunction(member):
-            tree, code = _tree(member), member.__code__
-            text = ast.unparse(tree) if tree else repr((code.co_code, code.co_consts, code.co_names))
-        else:
-            text = repr(member) if isinstance(member, Real) else ""
+        text = source(member) if inspect.isfunction(member) else repr(member) if isinstance(member, Real) else ""
         digest.update(f"{name}: {text}\n".encode())
     return digest.hexdigest()[:16]
+
+
+def source(function: Callable) -> str:
+    """What a function computes, as text: its source without docstring and comments, or its code if there is none."""
+    tree, code = _tree(function), function.__code__
+    return ast.unparse(tree) if tree else repr((code.co_code, code.co_consts, code.co_names))
 
 
 def _tree(function: Callable) -> ast.FunctionDef | None:

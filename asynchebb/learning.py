@@ -21,7 +21,7 @@ from asynchebb.checks import InputError
 from asynchebb.data import Data
 from asynchebb.estimators import HebbianNetwork, OnOff
 from asynchebb.estimators.rows import ROWS
-from asynchebb.measures import LABELS, MEASURES
+from asynchebb.measures import LABELS, MEASURES, factors_of
 from asynchebb.simulate import RESULTS_VERSION, describe
 
 TESTED = 200  # training samples on which the error is measured during training
@@ -133,9 +133,7 @@ def _measures(network: HebbianNetwork, X: np.ndarray, codes: np.ndarray, data: D
     again = network.inverse_transform(codes).reshape(rows.shape) / network.scale_
     mean = np.tile(rows.mean(axis=0), (len(rows), 1))
     known = {"X": rows, "reconstructed": again, "codes": codes, "W": network.components_}
-    known["mean_rates"] = codes.mean(axis=0)
-    if hasattr(data.stimulus, "factors"):
-        known["factors"] = data.stimulus.factors()
+    known |= {"mean_rates": codes.mean(axis=0), **factors_of(data.stimulus)}
     found: dict[str, Any] = {"samples": network.n_samples_seen_}
     for name, measure in AT_END.items():
         if (value := measure.of(known)) is not None:

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from asynchebb import metrics
+from asynchebb import equations, metrics
 from asynchebb.checks import InputError, one_of
 
 # What a measure may ask for, as names of its parameters. It is left out where one of them is missing.
@@ -35,10 +35,13 @@ NEEDS = {
     "M": "(neurons, neurons): lateral weights",
     "stimulus": "the set of stimuli",
     "factors": "(factors, pixels): the parts that the stimuli are made of, where they are known",
+    "fields": "how many fields show one factor, a pair or neither, and how many factors are shown (`metrics.Fields`)",
     "other_W": "(neurons, pixels): feed-forward weights of a second network",
     "codes": "(samples, neurons): a model's codes of the data X",
     "reconstructed": "(samples, pixels): what the model makes of its codes",
 }
+# What follows from others of them; it is computed once for all measures that ask for it.
+DERIVED: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {"fields": (("W", "factors"), metrics.count_fields)}
 BETTER = ("less", "more", "")
 
 
@@ -64,9 +67,14 @@ class Measure:
             if need not in NEEDS:
                 raise InputError(f"the measure {self.name} needs {need!r}; it may need {', '.join(NEEDS)}")
 
-    @property
+    @cached_property
     def needs(self) -> tuple[str, ...]:
         return tuple(inspect.signature(self.function).parameters) if self.function else ()
+
+    def missing(self, known: Mapping[str, Any]) -> list[str]:
+        """What it cannot be computed without."""
+        given = [one for need in self.needs for one in (DERIVED[need][0] if need in DERIVED else (need,))]
+        return [need for need in given if need not in known]
 
     @property
     def is_own(self) -> bool:
@@ -78,12 +86,7 @@ class Measure:
         """Identifies the measure: the package's by its name, a user's by its source as well."""
         if self.is_own or self.function is None:
             return self.name
-        try:
-            source = textwrap.dedent(inspect.getsource(self.function))
-        except (OSError, TypeError):  # typed at a bare prompt
-            code = self.function.__code__
-            source = repr((code.co_code, code.co_consts, code.co_names))
-        return f"{self.name} {hashlib.sha256(source.encode()).hexdigest()[:16]}"
+        return f"{self.name} {hashlib.sha256(equations.source(self.function).encode()).hexdigest()[:16]}"
 
     def __call__(self, *values: Any, **named: Any) -> Any:
         return self.function(*values, **named) if self.function else None
@@ -96,10 +99,17 @@ class Measure:
             return _package_measure, (self.name,)
         return Measure, tuple(getattr(self, field.name) for field in fields(self))
 
-    def of(self, known: Mapping[str, Any]) -> float | np.ndarray | None:
-        """Its value, given what is known by the names in NEEDS; None where something is missing."""
-        if self.function is None or any(need not in known for need in self.needs):
+    def of(self, known: dict[str, Any]) -> float | np.ndarray | None:
+        """Its value, given what is known by the names in NEEDS; None where something is missing.
+
+        What it derives is added to what is known, for the next measure.
+        """
+        if self.function is None or self.missing(known):
             return None
+        for need in self.needs:
+            if need not in known:
+                sources, derive = DERIVED[need]
+                known[need] = derive(*(known[source] for source in sources))
         value = np.asarray(self.function(**{need: known[need] for need in self.needs}))
         wanted = np.shape(known["mean_rates"]) if self.per_neuron else ()
         if value.shape != wanted or value.dtype.kind not in "iufb":
@@ -181,23 +191,23 @@ def duplicate_fields(W):
 
 
 @measure("fields of a single factor", better="more", unit="neurons")
-def single_fields(W, factors):
-    return metrics.count_fields(W, factors).single
+def single_fields(fields):
+    return fields.single
 
 
 @measure("fields of a pair of factors", unit="neurons")
-def mixed_fields(W, factors):
-    return metrics.count_fields(W, factors).mixed
+def mixed_fields(fields):
+    return fields.mixed
 
 
 @measure("unstructured fields", unit="neurons")
-def unstructured_fields(W, factors):
-    return metrics.count_fields(W, factors).unstructured
+def unstructured_fields(fields):
+    return fields.unstructured
 
 
 @measure("factors found", better="more", unit="factors")
-def factors_found(W, factors):
-    return metrics.count_fields(W, factors).distinct
+def factors_found(fields):
+    return fields.distinct
 
 
 @measure("factor recovery, mean cosine", better="more", unit="0 to 1")
@@ -249,6 +259,11 @@ LABELS = {
 }
 # Names that a run's file or summary uses for something, so that no measure of a user's own can have them.
 TAKEN = {*MEASURES, "step", "steps", "phase", "stimulus", "hold", "updates", "factors", "run", "failure"} | {*"WMuyca"}
+
+
+def factors_of(stimulus: Any) -> dict[str, np.ndarray]:
+    """The factors of a set of stimuli, by their name among NEEDS; nothing if they are not known."""
+    return {"factors": stimulus.factors()} if hasattr(stimulus, "factors") else {}
 
 
 def named(argument: str, given: Any) -> tuple[Measure, ...]:

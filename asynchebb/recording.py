@@ -25,7 +25,7 @@ import numpy as np
 from asynchebb import engines, values
 from asynchebb.checks import InputError, one_of
 from asynchebb.files import atomic, make_writable
-from asynchebb.measures import LABELS, MEASURES, Measure
+from asynchebb.measures import LABELS, MEASURES, Measure, factors_of
 from asynchebb.network import Network, State
 from asynchebb.simulate import Diverged, Run, Snapshot, live
 
@@ -188,11 +188,11 @@ def summary(source: Any, probe: int = -1, run: Run | None = None) -> dict[str, A
     the stimulus take it from `run`, or from the file if it is one of the package's.
     """
     recorded = {name: _end(source, name)[probe] for name in source if name not in NOT_MEASURES}
-    known: dict[str, Any] = {"W": _end(source, "W"), "M": _end(source, "M")}
+    wanted = {need for measure in MEASURES.values() for need in measure.missing({})}
+    known: dict[str, Any] = {name: _end(source, name) for name in ("W", "M") if name in wanted}  # M is large
     if "mean_activity" in recorded:
         known["mean_rates"] = recorded["mean_activity"]
-    if (factors := _factors(source, probe, run)) is not None:
-        known["factors"] = factors
+    known |= _factors(source, probe) if run is None else factors_of(run.probes[probe].stimulus)
     found: dict[str, Any] = {"steps": int(_end(source, "step"))}
     if "trace_updates" in source:
         found["updates"] = float(np.mean(np.asarray(source["trace_updates"])))
@@ -200,8 +200,8 @@ def summary(source: Any, probe: int = -1, run: Run | None = None) -> dict[str, A
         if name not in recorded and not measure.per_neuron and (value := measure.of(known)) is not None:
             found[name] = value
     found |= {name: float(value) for name, value in recorded.items() if value.ndim == 0}
-    if factors is not None:
-        found["factors"] = len(factors)
+    if "factors" in known:
+        found["factors"] = len(known["factors"])
     return {name: found.pop(name) for name in LABELS if name in found} | found  # user-defined measures come last
 
 
@@ -209,18 +209,15 @@ def _end(source: Any, name: str) -> np.ndarray:
     return np.asarray(source[name][-1])
 
 
-def _factors(source: Any, probe: int, run: Run | None) -> np.ndarray | None:
-    if run is not None:
-        stimulus = run.probes[probe].stimulus
-        return stimulus.factors() if hasattr(stimulus, "factors") else None
+def _factors(source: Any, probe: int) -> dict[str, np.ndarray]:
+    """The factors of the probe's stimulus, if it is one of the package's and they are known."""
     return _factors_of(str(np.asarray(source["stimulus"]).astype(str)[probe]))
 
 
 @cache
-def _factors_of(text: str) -> np.ndarray | None:
-    """The factors of the stimulus described by the text, if it is one of the package's and they are known."""
+def _factors_of(text: str) -> dict[str, np.ndarray]:
     cls = values.variants("stimulus").get(text.partition("(")[0])
-    return values.parse("stimulus", text).factors() if hasattr(cls, "factors") else None
+    return factors_of(values.parse("stimulus", text)) if hasattr(cls, "factors") else {}
 
 
 def variable(measure: Measure) -> tuple[tuple[str, ...], str, str]:

@@ -52,7 +52,7 @@ class Asynchronous:
 
 @dataclass(frozen=True)
 class Frozen:
-    """No neuron, ever: used to test a network without changing it.
+    """No neuron, ever: a network that learns nothing.
 
     β_i = 0
     """

@@ -251,7 +251,7 @@ def _snapshot(
         for measure in probe.measures:
             value = measure.of(known)
             if value is None:
-                missing = ", ".join(need for need in measure.needs if need not in known)
+                missing = ", ".join(measure.missing(known))
                 raise InputError(
                     f"the measure {measure} needs {missing}, which a test on {probe.stimulus!r} does not provide"
                 )

@@ -9,6 +9,7 @@ import numpy as np
 
 from asynchebb import engines, metrics
 from asynchebb.checks import InputError, at_least, stimuli
+from asynchebb.measures import error, error_last, error_sd, factors_of
 from asynchebb.network import Network, State
 
 
@@ -31,8 +32,7 @@ class Response(NamedTuple):
 
     @property
     def error(self) -> Error:
-        of_each = self.errors.mean(axis=1)
-        return Error(float(of_each.mean()), float(self.errors[:, -1].mean()), float(of_each.std()))
+        return Error(*(float(measure(self.errors)) for measure in (error, error_last, error_sd)))
 
 
 def respond(
@@ -88,7 +88,7 @@ def error_matrix(
 
 def known(response: Response, state: State, X: np.ndarray, stimulus: Any) -> dict[str, Any]:
     """What measures may ask for (`measures.NEEDS`), after a test."""
-    found = dict(
+    return dict(
         errors=response.errors,
         rates=response.rates,
         mean_rates=response.mean_activity,
@@ -97,8 +97,8 @@ def known(response: Response, state: State, X: np.ndarray, stimulus: Any) -> dic
         W=state.W,
         M=state.M,
         stimulus=stimulus,
+        **factors_of(stimulus),
     )
-    return found | ({"factors": stimulus.factors()} if hasattr(stimulus, "factors") else {})
 
 
 def _parts(Y: np.ndarray, steps: int = 50) -> list[np.ndarray]:

@@ -71,6 +71,23 @@ class SlidingThreshold:
 
 
 @dataclass(frozen=True)
+class Ending:
+    """A rule whose only constant has a name that code around it might use."""
+
+    end: float = 0.02
+    floor = 0.0
+
+    def leak_w(self, y_i):
+        return y_i
+
+    def leak_m(self, y_i):
+        return 1.0
+
+    def rate(self, y_i, a_i):
+        return self.end, a_i
+
+
+@dataclass(frozen=True)
 class Leaky:
     """Dynamics of one's own."""
 
@@ -106,6 +123,7 @@ def test_the_package_keeps_to_the_arithmetic(kind):
     [
         dict(rule=Saturating()),
         dict(rule=Tuple()),
+        dict(rule=Ending()),
         dict(dynamics=Leaky()),
         dict(schedule=EveryOther(), rule=ah.Oja()),
         dict(schedule=ah.Continuous(), rule=SlidingThreshold()),

@@ -128,7 +128,7 @@ def measure(
                 reconstructed=reconstructed(model, codes),
                 codes=codes,
                 W=model.components_,
-                **({"factors": stimulus.factors()} if hasattr(stimulus, "factors") else {}),
+                **shared.factors_of(stimulus),
             ),
         }
         if before is not None and (after := _memory()) is not None:
@@ -166,7 +166,7 @@ def _of_codes(**known: Any) -> dict[str, float]:
 
 
 def _error(X: np.ndarray, again: np.ndarray) -> float:
-    return float(metrics.reconstruction_errors(X, again).mean())
+    return float(MEASURES["error"](X, again))
 
 
 def _readout(trained: np.ndarray, tested: np.ndarray, X: np.ndarray, X_tested: np.ndarray) -> dict[str, float]:

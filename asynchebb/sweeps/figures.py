@@ -128,9 +128,8 @@ def _is_number(dataset: xarray.Dataset, dim: str) -> bool:
 def _curve(axes: Axes, dataset: xarray.Dataset, dim: str, mean: xarray.DataArray, sd: xarray.DataArray | None) -> None:
     along: Any = dataset[dim].values if _is_number(dataset, dim) else np.arange(dataset.sizes[dim])
     values, spread = np.atleast_1d(mean.values), None if sd is None else np.atleast_1d(sd.values)
-    line = (
-        "-" if _is_number(dataset, dim) and dim != "seed" else ""
-    )  # categories, such as rules, are not joined by a line
+    joined = _is_number(dataset, dim) and dim != "seed"  # categories, such as rules, are not
+    line = "-" if joined else ""
     axes.errorbar(along, values, spread, linestyle=line, marker="o", markersize=3, capsize=2, color="tab:blue")
     axes.set_xlabel(_label(dataset, dim))
     axes.margins(x=0.08)

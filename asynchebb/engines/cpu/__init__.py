@@ -67,7 +67,7 @@ def warm_up(network: Network, dtype: str = "float32") -> bool:
     rule: type = type(network.rule)
     new = not (compiled(loop_of(network, dtype)) and compiled(rule_name(rule, np.dtype(dtype))))
     loop(_types(network), np.dtype(dtype), network.n >= WIDE)
-    rule_address(rule, np.dtype(dtype))
+    rule_terms(rule, np.dtype(dtype))
     return new
 
 
@@ -87,7 +87,7 @@ def _constants(network: Network, module: ModuleType, number: type) -> list:
         getattr(module, kind)(*map(number, equations.constants(getattr(network, kind)).values())) for kind in IN_LOOP
     ]
     rule_type: type = type(network.rule)
-    address = rule_address(rule_type, np.dtype(number))
+    address = rule_terms(rule_type, np.dtype(number)).address
     rule = _columns(False).Rule(address, np.array([*equations.constants(network.rule).values(), 0], number))
     floor, additive = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "additive", False)
     return [*constants, rule, number(floor), bool(additive)]
@@ -115,13 +115,14 @@ def loop(types: tuple[type, ...], dtype: np.dtype, wide: bool = False) -> Module
 
 
 @cache
-def rule_address(rule: type, dtype: np.dtype) -> int:
-    """Where the rule's compiled equations begin, compiled now or before."""
+def rule_terms(rule: type, dtype: np.dtype) -> Any:
+    """The rule's equations, compiled now or before; the loop calls them by their `address`."""
     import numba
     from filelock import FileLock
 
     name = rule_name(rule, dtype)
-    record = numba.from_dtype(np.dtype([(field, dtype) for field in (*equations.field_names(rule), "end")]))
+    fields = equations.field_names(rule) or ("none",)  # a record has at least one
+    record = numba.from_dtype(np.dtype([(field, dtype) for field in fields]))
     numbers = numba.types.CPointer(numba.from_dtype(dtype))
     signature = numba.types.void(numba.types.CPointer(record), *[numbers] * 2, numba.types.int64, *[numbers] * 4)
     with FileLock(cache_folder() / f"{name}.lock"):
@@ -129,11 +130,7 @@ def rule_address(rule: type, dtype: np.dtype) -> int:
         if not compiled(name):
             _say_compiling(rule.__name__, dtype)
         _put_equations(module, "rule", rule)
-        _RULES[name] = numba.cfunc(signature, cache=True, error_model="numpy")(module.terms)
-    return _RULES[name].address
-
-
-_RULES: dict[str, Any] = {}  # compiled code lives as long as what holds it
+        return numba.cfunc(signature, cache=True, error_model="numpy")(module.terms)
 
 
 def rule_name(rule: type, dtype: np.dtype) -> str:
