@@ -1,9 +1,10 @@
 # Two commands on a fresh machine: `make reproduce` and `make test`. Both build .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
+CODE :=
 CODE := asynchebb tests benchmarks examples conftest.py  # what a user leaves in the clone is not ours to check
 
-.PHONY: help setup reproduce paper search test bench sweep compare examples lock pictures clean
+.PHONY: help setup reproduce paper search test bench sweep compare examples lock pictures graph clean
 
 help:
 	@echo "make reproduce   recompute every figure of the paper and judge every claim (reproduction/index.html)"
@@ -15,6 +16,7 @@ help:
 	@echo "make compare     the networks compared with scikit-learn's methods (comparison/, docs/comparison.md)"
 	@echo "make examples    run the scripts in examples/ and draw their figures (docs/images/examples/)"
 	@echo "make pictures    rebuild the README's figures and docs/claims.md from the reproduction"
+	@echo "make graph       put the graph of the package's modules into CONTRIBUTING.md"
 	@echo "make lock        write the versions installed in .venv to requirements.txt"
 
 setup: .venv/installed
@@ -36,7 +38,7 @@ paper: setup
 
 search: setup
 	$(BIN)/python examples/retention_search.py retention
-	cp retention/settings.csv asynchebb/experiments/retention_search.csv
+	cp retention/settings.csv asynchebb/reproduction/experiments/retention_search.csv
 
 test: setup
 	$(BIN)/ruff check $(CODE)
@@ -89,6 +91,9 @@ pictures: setup
 
 lock: setup
 	$(BIN)/python -m pip freeze --exclude-editable --exclude asynchebb > requirements.txt
+
+graph: setup
+	$(BIN)/python tests/modules.py --write
 
 clean:
 	rm -rf .venv .venv-bench .pytest_cache .mypy_cache .ruff_cache

@@ -10,13 +10,15 @@ from asynchebb.dynamics import Potential, Projected
 from asynchebb.engines import advance
 from asynchebb.measures import MEASURES, USUAL, Measure, measure
 from asynchebb.network import READINGS, Network, Reading, State, asynchronous, continuous, discrete
-from asynchebb.recording import network_of, open_run, record, state_at
 from asynchebb.rules import Falconbridge, Foldiak, Hebbian, Oja, Pehlevan
+from asynchebb.runs.recording import record
+from asynchebb.runs.run import Phase, Probe, Run
+from asynchebb.runs.saved import network_of, open_run, state_at
+from asynchebb.runs.simulate import Diverged, Snapshot, simulate
+from asynchebb.runs.testing import error_matrix, reconstruction_error, respond
 from asynchebb.schedules import Asynchronous, Continuous, Discrete, Frozen
-from asynchebb.simulate import Diverged, Phase, Probe, Run, Snapshot, simulate
 from asynchebb.stimuli import Bars, Crossbars, Diagonals, Digits, FromArray, Patches, Squares
 from asynchebb.sweeps import Stopped, open_sweep, sweep
-from asynchebb.testing import respond
 from asynchebb.weights import Exponential, Gaussian
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
         OnOff,
         SilentNetwork,
     )
-    from asynchebb.model_file import load_model, save_model
+    from asynchebb.estimators.model_file import load_model, save_model
 
 __version__ = version("asynchebb")
 
@@ -38,7 +40,7 @@ _LATER = {
         ("AsyncHebbian", "ContinuousHebbian", "DiscreteHebbian", "HebbianNetwork", "OnOff", "SilentNetwork"),
         "estimators",
     ),
-    **dict.fromkeys(("load_model", "save_model"), "model_file"),
+    **dict.fromkeys(("load_model", "save_model"), "estimators.model_file"),
 }
 
 

@@ -261,7 +261,7 @@ LABELS = {
 TAKEN = {*MEASURES, "step", "steps", "phase", "stimulus", "hold", "updates", "factors", "run", "failure"} | {*"WMuyca"}
 
 
-def factors_of(stimulus: Any) -> dict[str, np.ndarray]:
+def factors_of(stimulus: object) -> dict[str, np.ndarray]:
     """The factors of a set of stimuli, by their name among NEEDS; nothing if they are not known."""
     return {"factors": stimulus.factors()} if hasattr(stimulus, "factors") else {}
 

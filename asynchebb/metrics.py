@@ -1,16 +1,16 @@
 """What can be computed of weights and rates: the paper's measures (App. E) and others, in float64.
 
-Arrays in, numbers out: nothing here runs a network (`testing.py` does), and what is recorded of a run is declared in
-`measures.py`.
+Arrays in, numbers out: nothing here runs a network (`runs/testing.py` does), and what is recorded of a run is
+declared in `measures.py`.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from asynchebb import stimuli
 from asynchebb.checks import InputError
 
 # A field this close to a template counts as that template.
@@ -208,9 +208,7 @@ def _factors(stimulus: Any, W: np.ndarray) -> np.ndarray:
     elif hasattr(stimulus, "factors"):
         factors, of = stimulus.factors(), repr(stimulus)
     else:
-        from asynchebb import stimuli as sets
-
-        known = [name for name, cls in vars(sets).items() if hasattr(cls, "factors")]
+        known = [name for name, cls in vars(stimuli).items() if hasattr(cls, "factors")]
         raise InputError(f"stimulus is {stimulus!r}; it must be a set of known factors: {', '.join(known)}")
     if np.ndim(W) != 2 or np.shape(W)[1] != factors.shape[1]:
         raise InputError(f"W has shape {np.shape(W)}; {of} needs (n, {factors.shape[1]})")
@@ -225,10 +223,3 @@ def _directions(rows: np.ndarray) -> np.ndarray:
 def _cosines(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """cos(a, b) of each row of A with each of B; 0 where one of them is zero."""
     return _directions(np.asarray(A, np.float64)) @ _directions(np.asarray(B, np.float64)).T
-
-
-def __getattr__(name: str) -> Any:
-    """Functions that run a network have moved to `testing.py`, and are still found here."""
-    if name in ("respond", "reconstruction_error", "mean_activity", "error_matrix"):
-        return getattr(import_module("asynchebb.testing"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,6 +9,7 @@ import numpy as np
 
 from asynchebb import checks, equations
 from asynchebb.checks import InputError, at_least, one_of
+from asynchebb.contracts import Dynamics, Rule, Schedule, Weights
 from asynchebb.dynamics import Potential, Projected
 from asynchebb.rules import Hebbian, Oja
 from asynchebb.schedules import Asynchronous, Continuous, Discrete
@@ -44,12 +45,12 @@ class State(NamedTuple):
 class Reading(NamedTuple):
     """One way to settle, for all three models, what the paper leaves open or states in two ways (docs/choices.md)."""
 
-    dynamics: Any
-    weights: Any
+    dynamics: Dynamics
+    weights: Weights
     from_rest: bool  # whether activity starts from rest at each stimulus or carries over
-    asynchronous: Any  # each model's rule
-    continuous: Any
-    discrete: Any
+    asynchronous: Rule  # each model's rule
+    continuous: Rule
+    discrete: Rule
     r_b: float = 1.0
     r_r: float = 100
     hold: int = 500
@@ -95,10 +96,10 @@ class Network:
 
     n: int = 500
     m: int = 196
-    dynamics: Any = _USUAL.dynamics
-    rule: Any = _USUAL.asynchronous
-    schedule: Any = _USUAL_SCHEDULE
-    weights: Any = _USUAL.weights
+    dynamics: Dynamics = _USUAL.dynamics
+    rule: Rule = _USUAL.asynchronous
+    schedule: Schedule = _USUAL_SCHEDULE
+    weights: Weights = _USUAL.weights
 
     def __post_init__(self) -> None:
         for name in ("n", "m"):

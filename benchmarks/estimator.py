@@ -13,7 +13,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import asynchebb as ah
-from asynchebb import engines, pages
+from asynchebb import engines, provenance
+from asynchebb.drawing import pages
 
 STEPS = 500  # Euler steps per sample: the default of both hold and settle
 
@@ -58,7 +59,7 @@ def main() -> None:
         "# Samples per second of an estimator",
         "",
         f"`AsyncHebbian`, {STEPS} Euler steps per sample, trained beforehand; made by `make compare`. "
-        + ", ".join(f"{name} {value}" for name, value in pages.machine().items())
+        + pages.listed(provenance.machine())
         + ".",
         "",
         "| samples per second | " + " | ".join(found) + " |",

@@ -3,7 +3,7 @@
 import numpy as np
 
 import asynchebb as ah
-from asynchebb import figures
+from asynchebb.drawing import figures
 
 
 def main(samples: int = 4000, picture: str = "bars.png") -> int:

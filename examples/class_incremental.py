@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import asynchebb as ah
-from asynchebb import figures
+from asynchebb.drawing import figures
 
 PHASES = [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
 

@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import asynchebb as ah
-from asynchebb import figures
+from asynchebb.drawing import figures
 
 
 def main(samples: int = 1797, picture: str = "digits_probe.png") -> float:

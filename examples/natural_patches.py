@@ -7,7 +7,7 @@ from sklearn.feature_extraction.image import extract_patches_2d
 from sklearn.pipeline import make_pipeline
 
 import asynchebb as ah
-from asynchebb import figures
+from asynchebb.drawing import figures
 
 
 def contrasts() -> np.ndarray:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import asynchebb as ah
-from asynchebb import figures
+from asynchebb.drawing import figures
 
 
 @dataclass(frozen=True)

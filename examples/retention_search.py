@@ -16,8 +16,8 @@ import h5py
 import pandas as pd
 
 import asynchebb as ah
-from asynchebb.experiments import search
 from asynchebb.network import READINGS, Reading
+from asynchebb.reproduction.experiments import search
 
 SETS = ah.Crossbars(14), ah.Squares(14), ah.Diagonals(14)
 SEEDS = [0, 1, 2]

@@ -8,7 +8,7 @@ from scipy.ndimage import gaussian_filter
 from sklearn.datasets import load_sample_image
 
 import asynchebb as ah
-from asynchebb import figures
+from asynchebb.drawing import figures
 
 SIDE = 12
 

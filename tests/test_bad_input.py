@@ -81,7 +81,7 @@ def with_value(value):
         (lambda: ah.metrics.count_fields(X, ah.Digits(2)), "must be a set of known factors: Crossbars, Bars"),
         (lambda: ah.metrics.count_fields(X, ah.Crossbars(6)), r"W has shape \(3, 4\); .* needs \(n, 36\)"),
         (lambda: ah.metrics.forgetting(np.ones((1, 1))), r"E has shape \(1, 1\)"),
-        (lambda: ah.metrics.reconstruction_error(NETWORK, STATE, X[:0]), "X holds no stimulus"),
+        (lambda: ah.reconstruction_error(NETWORK, STATE, X[:0]), "X holds no stimulus"),
         (lambda: ah.open_run("nowhere.nc"), "path is 'nowhere.nc'; it must be a run .* there is no such file"),
         (lambda: ah.record(None, "x"), "run is None; it must be a Run"),
     ],
@@ -93,7 +93,7 @@ def test_it_is_refused_in_a_sentence(call, said):
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(tmp_path, monkeypatch):
-    monkeypatch.setattr("asynchebb.recording.live", lambda *a, **k: pytest.fail("it ran"))
+    monkeypatch.setattr("asynchebb.runs.recording.live", lambda *a, **k: pytest.fail("it ran"))
     (tmp_path / "file").write_text("")
     run = ah.Run(NETWORK, ah.Phase(ah.FromArray(X), 5))
     for path in (tmp_path / "file" / "runs", Path("/proc/nowhere")):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import asynchebb as ah
-from asynchebb import cli, metrics, values
+from asynchebb import cli, metrics, notation
 
 COMMAND = Path(sys.executable).with_name("asynchebb")
 SMALL = ["--stimulus", "Crossbars(6)", "--n", "30", "--samples", "40", "--hold", "30", "--snapshots", "4"]
@@ -113,8 +113,8 @@ def test_warmup_compiles_each_model_once(tmp_path):
 def test_list_names_every_variant_and_metric():
     done = call_here("list")
     assert done.returncode == 0
-    for kind in values.MODULES:
-        for name, cls in values.variants(kind).items():
+    for kind in notation.MODULES:
+        for name, cls in notation.variants(kind).items():
             assert name in done.stdout and cls.__doc__.splitlines()[0] in done.stdout
     for name in ("reconstruction_cosines", "gini", "weight_similarity", "count_fields", "forgetting"):
         assert name in done.stdout and getattr(metrics, name).__doc__.splitlines()[0] in done.stdout

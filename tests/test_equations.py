@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import asynchebb as ah
-from asynchebb import equations, values
+from asynchebb import equations, notation
 from asynchebb.engines import cpu
 
 
@@ -112,7 +112,7 @@ class EveryOther:
 
 @pytest.mark.parametrize("kind", equations.METHODS)
 def test_the_package_keeps_to_the_arithmetic(kind):
-    for name, cls in values.variants(kind).items():
+    for name, cls in notation.variants(kind).items():
         equations.check(kind, cls())
         for method in equations.METHODS[kind]:
             assert equations._tree(getattr(cls, method)) is not None, name
@@ -172,7 +172,7 @@ def test_what_no_engine_could_run_is_refused_by_name(body, named, tmp_path):
     lines += ["    def rate(self, y_i, a_i):", "        return 0.1, a_i"]
     (tmp_path / "bad.py").write_text("\n".join(lines) + "\n")
     with pytest.raises(ah.InputError, match="straight-line arithmetic") as refused:
-        ah.Network(rule=values.parse("rule", f"{tmp_path}/bad.py:Bad()"))
+        ah.Network(rule=notation.parse("rule", f"{tmp_path}/bad.py:Bad()"))
     assert named in str(refused.value) and "leak_w" in str(refused.value)
 
 
@@ -324,8 +324,8 @@ def test_a_fingerprint_tells_floors_inherited_methods_and_names_apart():
 def test_constants_may_be_numpy_numbers():
     network = ah.Network(n=np.int64(8), m=4, rule=ah.Hebbian(np.float64(0.02)), dynamics=ah.Potential(np.float32(0.5)))
     assert repr(network.rule) == "Hebbian(eta=0.02)" and repr(network.dynamics) == "Potential(dt=0.5)"
-    assert values.parse("rule", repr(network.rule)) == network.rule
-    assert values.parse("dynamics", repr(network.dynamics)) == network.dynamics
+    assert notation.parse("rule", repr(network.rule)) == network.rule
+    assert notation.parse("dynamics", repr(network.dynamics)) == network.dynamics
     state = network.init(np.random.default_rng(0))
     for engine in ("cpu", "reference"):
         after, _ = ah.advance(network, state, np.ones((2, 4)), hold=3, engine=engine)

@@ -12,14 +12,15 @@ import pytest
 from test_cli import COMMAND, call, refused
 
 import asynchebb as ah
-from asynchebb import metrics, movies
+from asynchebb import metrics
 from asynchebb.checks import InputError
-from asynchebb.experiments import fig2, fig3, gabor, robustness
-from asynchebb.experiments.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Claim, Means, Part, judge, overall
-from asynchebb.experiments.readings import PRESET, READINGS, WHOLE, network_of, readings
-from asynchebb.experiments.reproduce import EXPERIMENTS, experiments, reproduce
-from asynchebb.experiments.results import Results, products
-from asynchebb.experiments.scale import SCALES
+from asynchebb.drawing import movies
+from asynchebb.reproduction.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Claim, Means, Part, judge, overall
+from asynchebb.reproduction.experiments import fig2, fig3, gabor, robustness
+from asynchebb.reproduction.readings import PRESET, READINGS, WHOLE, network_of, readings
+from asynchebb.reproduction.reproduce import EXPERIMENTS, experiments, reproduce
+from asynchebb.reproduction.results import Results, ends, fate_of_fields, products
+from asynchebb.reproduction.scale import SCALES
 from asynchebb.sweeps import executors
 
 ALL_CLAIMS = [claim for module in EXPERIMENTS.values() for claim in module.CLAIMS]
@@ -35,7 +36,9 @@ def test_a_claim_holds_if_all_its_parts_do_for_the_mean_over_seeds():
     assert judge(TWO_PARTS, {"a": [0, 4], "b": [2, 2]}).holds == HOLDS
     assert judge(TWO_PARTS, {"a": [0, 4], "b": [2, 0]}).holds == IN_PART
     assert judge(TWO_PARTS, {"a": [0, 1], "b": [2, 0]}).holds == FAILS
-    assert judge(TWO_PARTS, {"a": [0, 1]}).holds == NOT_RUN
+    assert judge(TWO_PARTS, {"c": [0, 1]}).holds == NOT_RUN
+    with pytest.raises(ValueError, match=r"claim .* shows b, which is not measured; is it misspelt"):
+        judge(TWO_PARTS, {"a": [0, 1]})
     verdict = judge(TWO_PARTS, {"a": [1, 2, 3], "b": [0, 0, 0]})
     assert verdict.mean == {"a": 2, "b": 0} and verdict.sd == {"a": 1, "b": 0}
     assert verdict.parts == {"a": True, "b": False}
@@ -170,7 +173,7 @@ def test_the_fate_of_fields_tells_kept_redundant_and_taken_ones_apart():
     before = np.stack([bars[0], bars[0], bars[1], bars[2], noise[0], noise[1]])
     # One of two neurons of bar 0, the only one of bar 1, and a free one come to show squares.
     after = np.stack([bars[0], squares[0], squares[1], bars[2], squares[2], noise[1]])
-    fate = fig3.fate_of_fields(before, after, sets)
+    fate = fate_of_fields(before, after, sets)
     assert fate == {"bars_kept": 2 / 3, "fields_kept": 0.5, "took_up": 3.0, "taken_from_free": 2 / 3}
     assert list(metrics.tuned_to(before, sets[0])) == [0, 0, 1, 2, -1, -1]
     assert list(metrics.tuned_to(np.maximum(bars[:1], bars[7:8]), sets[0])) == [-2]
@@ -327,7 +330,7 @@ def results_open_runs_by_the_experiments_own_names(folder):
     results = Results(runs, folder / "sweep" / "runs", "reference")
     kept = results[PRESET, "discrete", 0]
     assert kept["W"].shape[1:] == (SCALES["smoke"].n, 36) and len(results) == len(runs)
-    assert fig3.ends(kept) == [
+    assert ends(kept) == [
         int(np.flatnonzero(np.asarray(kept["phase"]) == phase)[-1])
         for phase in range(len(runs[PRESET, "discrete", 0].phases))
     ]

@@ -44,8 +44,8 @@ def test_what_was_shown_before_does_not_matter_to_a_frozen_network_from_rest(eng
 
 def test_a_probe_from_rest_measures_each_stimulus_by_itself(engine):
     state = NETWORK.init(np.random.default_rng(0))
-    together = ah.metrics.respond(NETWORK, state, X, 40, engine, from_rest=True)
-    alone = [ah.metrics.respond(NETWORK, state, x[None], 40, engine, from_rest=True) for x in X]
+    together = ah.respond(NETWORK, state, X, 40, engine, from_rest=True)
+    alone = [ah.respond(NETWORK, state, x[None], 40, engine, from_rest=True) for x in X]
     assert together.error.last == pytest.approx(np.mean([one.error.last for one in alone]))
     assert together.mean_activity == pytest.approx(np.mean([one.mean_activity for one in alone], axis=0))
 

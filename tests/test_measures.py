@@ -9,8 +9,8 @@ from test_cli import call_here, refused
 
 import asynchebb as ah
 from asynchebb import measures, metrics
-from asynchebb.recording import summary
-from asynchebb.sweeps import figures
+from asynchebb.runs.saved import summary
+from asynchebb.sweeps import plots
 
 BARS = ah.Crossbars(4)
 
@@ -34,7 +34,7 @@ def test_a_measure_of_ones_own_stands_in_the_file_the_summary_sweeps_and_plots(t
     assert summary(dataset)["contrast"] == pytest.approx(expected[-1])
     swept = ah.sweep(run, {"seed": [0, 1], "schedule.r_b": [0.5, 0.75]}, tmp_path / "sweep", workers=1, progress=False)
     assert swept.contrast.sel({"seed": 0, "schedule.r_b": 0.75}) == pytest.approx(expected[-1])
-    assert "contrast of the fields" in figures.measure(swept, "contrast").get_suptitle()
+    assert "contrast of the fields" in plots.measure(swept, "contrast").get_suptitle()
 
 
 def test_a_plain_function_is_a_measure_too(tmp_path):

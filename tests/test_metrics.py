@@ -44,7 +44,7 @@ def test_reconstruction_error_is_the_papers_sum_on_the_frozen_network(model, eng
             z = W.T @ y
             errors.append(1 - x @ z / (np.linalg.norm(x) * np.linalg.norm(z)) if y.any() else 1.0)
     before = state.copy()
-    error = metrics.reconstruction_error(network, state, X, hold=30, engine=engine)
+    error = ah.reconstruction_error(network, state, X, hold=30, engine=engine)
     assert error.mean == pytest.approx(np.mean(errors), abs=1e-12)
     assert error.last == pytest.approx(np.mean(errors[29::30]), abs=1e-12)
     assert all(np.array_equal(a, b) for a, b in zip(state, before, strict=True))
@@ -54,8 +54,8 @@ def test_a_silent_network_or_an_empty_image_has_error_1(engine):
     network = ah.Network(n=5, m=9, dynamics=ah.Potential())
     state = network.init(np.random.default_rng(0))
     silent = state._replace(u=np.full(5, -1e6, np.float32), y=np.zeros(5, np.float32))
-    assert metrics.reconstruction_error(network, silent, np.ones((2, 9)), 5, engine) == (1, 1, 0)
-    assert metrics.reconstruction_error(network, state, np.zeros((1, 9)), 5, engine) == (1, 1, 0)
+    assert ah.reconstruction_error(network, silent, np.ones((2, 9)), 5, engine) == (1, 1, 0)
+    assert ah.reconstruction_error(network, state, np.zeros((1, 9)), 5, engine) == (1, 1, 0)
 
 
 def test_similarity_counts_a_rows_direction_however_small_it_has_become():
@@ -78,10 +78,10 @@ def test_mean_similarity_tells_active_neurons_from_all():
 def test_arrays_that_cannot_be_written_can_be_measured(engine):
     network = ah.Network(n=40, m=9)
     state = network.init(np.random.default_rng(0))
-    expected = metrics.reconstruction_error(network, state, np.ones((2, 9)), 20, engine)
+    expected = ah.reconstruction_error(network, state, np.ones((2, 9)), 20, engine)
     for array in state:
         array.flags.writeable = False
-    assert metrics.reconstruction_error(network, state, np.ones((2, 9)), 20, engine) == expected
+    assert ah.reconstruction_error(network, state, np.ones((2, 9)), 20, engine) == expected
 
 
 def test_fields_are_counted_by_template():
@@ -131,6 +131,6 @@ def test_the_matrix_of_errors_has_a_row_a_phase_and_a_column_a_set():
     network = ah.Network(n=20, m=36)
     states = [network.init(np.random.default_rng(seed)) for seed in range(2)]
     sets = [stimulus.sample(np.random.default_rng(0), 3) for stimulus in (ah.Crossbars(6), ah.Squares(6))]
-    E = metrics.error_matrix(network, states, sets, hold=10)
+    E = ah.error_matrix(network, states, sets, hold=10)
     assert E.shape == (2, 2)
-    assert E[1, 0] == metrics.reconstruction_error(network, states[1], sets[0], hold=10).last
+    assert E[1, 0] == ah.reconstruction_error(network, states[1], sets[0], hold=10).last

@@ -5,12 +5,12 @@ import pytest
 from scipy.optimize import nnls
 
 import asynchebb as ah
-from asynchebb import values
+from asynchebb import notation
 from asynchebb.network import VANISHING
 
-DYNAMICS = [cls() for cls in values.variants("dynamics").values()]
-RULES = [cls() for cls in values.variants("rule").values()]
-SCHEDULES = [cls() for cls in values.variants("schedule").values()]
+DYNAMICS = [cls() for cls in notation.variants("dynamics").values()]
+RULES = [cls() for cls in notation.variants("rule").values()]
+SCHEDULES = [cls() for cls in notation.variants("schedule").values()]
 
 
 def started(n=16, p=5, dtype=np.float64, seed=0, **parts):

@@ -18,9 +18,11 @@ from sklearn.decomposition import PCA
 from test_cli import call, call_here, refused
 
 import asynchebb as ah
-from asynchebb import comparison, data, engines, learning, model_file, values
-from asynchebb.comparison import measures, methods
+from asynchebb import engines, notation
 from asynchebb.engines import reference
+from asynchebb.estimators import model_file
+from asynchebb.own_data import compare, learn, load
+from asynchebb.own_data.compare import methods, trial
 
 DIGITS = load_digits()
 
@@ -37,24 +39,24 @@ def idx(array, code):
 
 
 def test_named_sets_and_stimuli():
-    digits, crossbars, bars = (data.load(text) for text in ("digits", "crossbars", "Bars(6, probability=0.2)"))
+    digits, crossbars, bars = (load.load(text) for text in ("digits", "crossbars", "Bars(6, probability=0.2)"))
     assert np.array_equal(digits.X, DIGITS.images) and np.array_equal(digits.labels, DIGITS.target)
     assert crossbars.stimulus == ah.Crossbars(8) and crossbars.X.shape == (2000, 64) and crossbars.labels is None
     assert bars.stimulus == ah.Bars(6, 0.2) and bars.shape == (6, 6)
-    assert data.load("Patches(6)").shape == (2, 6, 6)
+    assert load.load("Patches(6)").shape == (2, 6, 6)
 
 
 def test_files_of_numpy_are_read_and_mapped(tmp_path):
     np.save(tmp_path / "x.npy", DIGITS.images[:20].astype(np.uint8))
-    found = data.load(str(tmp_path / "x.npy"))
+    found = load.load(str(tmp_path / "x.npy"))
     assert isinstance(found.X, np.memmap) and found.X.dtype == np.uint8 and found.shape == (8, 8)
     np.savez(tmp_path / "all.npz", images=DIGITS.images[:20], target=DIGITS.target[:20], about=np.zeros(3))
-    found = data.load(str(tmp_path / "all.npz"))
+    found = load.load(str(tmp_path / "all.npz"))
     assert np.array_equal(found.X, DIGITS.images[:20]) and np.array_equal(found.labels, DIGITS.target[:20])
     np.savez(tmp_path / "two.npz", one=DIGITS.data[:20], other=DIGITS.data[20:40])
-    assert np.array_equal(data.load(str(tmp_path / "two.npz"), "other").X, DIGITS.data[20:40])
+    assert np.array_equal(load.load(str(tmp_path / "two.npz"), "other").X, DIGITS.data[20:40])
     np.save(tmp_path / "y.npy", DIGITS.target[:20])
-    assert np.array_equal(data.load(str(tmp_path / "x.npy"), labels=str(tmp_path / "y.npy")).labels, DIGITS.target[:20])
+    assert np.array_equal(load.load(str(tmp_path / "x.npy"), labels=str(tmp_path / "y.npy")).labels, DIGITS.target[:20])
 
 
 def test_netcdf_is_read(tmp_path):
@@ -62,7 +64,7 @@ def test_netcdf_is_read(tmp_path):
         {"frames": (("sample", "y", "x"), DIGITS.images[:9]), "label": ("sample", DIGITS.target[:9])}
     )
     dataset.to_netcdf(tmp_path / "x.nc", engine="h5netcdf")
-    found = data.load(str(tmp_path / "x.nc"))
+    found = load.load(str(tmp_path / "x.nc"))
     assert np.array_equal(found.X, DIGITS.images[:9]) and np.array_equal(found.labels, DIGITS.target[:9])
 
 
@@ -73,11 +75,11 @@ def test_mnists_files_are_read_with_their_labels(zipped, tmp_path):
     for name, array in (("images-idx3", images), ("labels-idx1", labels)):
         content = idx(array, 8)
         (tmp_path / f"train-{name}-ubyte{end}").write_bytes(gzip.compress(content) if zipped else content)
-    found = data.load(str(tmp_path / f"train-images-idx3-ubyte{end}"))
+    found = load.load(str(tmp_path / f"train-images-idx3-ubyte{end}"))
     assert np.array_equal(found.X, images) and np.array_equal(found.labels, labels) and found.shape == (8, 8)
     floats = np.linspace(0, 1, 24, dtype=">f4").reshape(4, 6)
     (tmp_path / "floats").write_bytes(idx(floats, 13))
-    assert np.array_equal(data.load(str(tmp_path / "floats")).X, floats)
+    assert np.array_equal(load.load(str(tmp_path / "floats")).X, floats)
 
 
 def test_a_folder_of_images_is_read_with_its_folders_as_labels(tmp_path):
@@ -85,42 +87,42 @@ def test_a_folder_of_images_is_read_with_its_folders_as_labels(tmp_path):
         folder = tmp_path / "images" / ("even" if number % 2 == 0 else "odd")
         folder.mkdir(parents=True, exist_ok=True)
         Image.fromarray(image).save(folder / f"{number}.png")
-    found = data.load(str(tmp_path / "images"))
+    found = load.load(str(tmp_path / "images"))
     assert np.array_equal(found.X, DIGITS.images[[0, 2, 4, 1, 3, 5]]) and [*found.labels] == ["even"] * 3 + ["odd"] * 3
-    assert data.load(str(tmp_path / "images" / "odd")).labels is None
+    assert load.load(str(tmp_path / "images" / "odd")).labels is None
     (tmp_path / "images" / "odd" / ".hidden.png").write_text("not an image")
-    assert len(data.load(str(tmp_path / "images")).X) == 6
+    assert len(load.load(str(tmp_path / "images")).X) == 6
     Image.fromarray(np.zeros((4, 4), np.uint8)).save(tmp_path / "images" / "odd" / "small.png")
     with pytest.raises(ah.InputError, match=r"differ in size: 0.png is \(8, 8\), small.png \(4, 4\)"):
-        data.load(str(tmp_path / "images"))
+        load.load(str(tmp_path / "images"))
 
 
 def test_images_of_many_bits_or_with_transparency_keep_what_they_show(tmp_path):
     deep = np.arange(64, dtype=np.uint16).reshape(8, 8) * 1000
     (tmp_path / "deep").mkdir()
     Image.fromarray(deep).save(tmp_path / "deep" / "0.png")
-    assert np.array_equal(data.load(str(tmp_path / "deep")).X[0], deep)
+    assert np.array_equal(load.load(str(tmp_path / "deep")).X[0], deep)
     (tmp_path / "clear").mkdir()
     drawing = np.full((8, 8, 4), 255, np.uint8)
     drawing[:4, :, 3] = 0  # white everywhere, of which the upper half is transparent
     Image.fromarray(drawing).save(tmp_path / "clear" / "0.png")
-    assert np.array_equal(data.load(str(tmp_path / "clear")).X[0], np.repeat([0, 255], 32).reshape(8, 8))
+    assert np.array_equal(load.load(str(tmp_path / "clear")).X[0], np.repeat([0, 255], 32).reshape(8, 8))
     (tmp_path / "pages").mkdir()
     pages = [Image.fromarray(image.astype(np.uint8)) for image in DIGITS.images[:3]]
     pages[0].save(tmp_path / "pages" / "0.tif", save_all=True, append_images=pages[1:])
     with pytest.raises(ah.InputError, match="it has 3 pages"):
-        data.load(str(tmp_path / "pages"))
+        load.load(str(tmp_path / "pages"))
 
 
 def test_what_looks_like_labels_but_is_not_is_no_hindrance(tmp_path):
     xarray.Dataset(
         {"frames": (("time", "y", "x"), DIGITS.images[:9])}, {"y": np.arange(8), "x": np.arange(8)}
     ).to_netcdf(tmp_path / "grid.nc", engine="h5netcdf")
-    assert data.load(str(tmp_path / "grid.nc")).labels is None
+    assert load.load(str(tmp_path / "grid.nc")).labels is None
     np.savez(tmp_path / "hot.npz", X=DIGITS.data[:9], y=np.eye(10)[DIGITS.target[:9]])
-    assert data.load(str(tmp_path / "hot.npz")).labels is None
+    assert load.load(str(tmp_path / "hot.npz")).labels is None
     np.savez(tmp_path / "labels.npz", mine=DIGITS.target[:9])
-    found = data.load(str(tmp_path / "hot.npz"), labels=str(tmp_path / "labels.npz"))
+    found = load.load(str(tmp_path / "hot.npz"), labels=str(tmp_path / "labels.npz"))
     assert np.array_equal(found.labels, DIGITS.target[:9])
 
 
@@ -150,24 +152,24 @@ def test_what_cannot_be_read_is_said(tmp_path):
         "two.npz": "array is not given.*one, other",
     }.items():
         with pytest.raises(ah.InputError, match=said):
-            data.load(str(tmp_path / name))
+            load.load(str(tmp_path / name))
     with pytest.raises(ah.InputError, match=r"array is 'third'.*one, other"):
-        data.load(str(tmp_path / "two.npz"), "third")
+        load.load(str(tmp_path / "two.npz"), "third")
     with pytest.raises(ah.InputError, match=r"labels is 'no.npy'; there is no such file"):
-        data.load("digits", labels="no.npy")
+        load.load("digits", labels="no.npy")
     with pytest.raises(ah.InputError, match=r"array is 'X'; 'digits' is not a file of several arrays"):
-        data.load("digits", "X")
+        load.load("digits", "X")
     np.save(tmp_path / "y.npy", np.zeros(7))
     with pytest.raises(ah.InputError, match=r"labels has shape \(7,\); there are 1797 samples"):
-        data.load("digits", labels=str(tmp_path / "y.npy"))
+        load.load("digits", labels=str(tmp_path / "y.npy"))
 
 
 # Learning
 
 
 def test_learn_is_fit_and_leaves_a_model_a_picture_and_a_page(tmp_path):
-    shown = data.load("digits")._replace(X=DIGITS.images[:100], labels=DIGITS.target[:100])
-    measures = learning.learn(small(), shown, tmp_path, "the command")
+    shown = load.load("digits")._replace(X=DIGITS.images[:100], labels=DIGITS.target[:100])
+    measures = learn.learn(small(), shown, tmp_path, "the command")
     model = ah.load_model(tmp_path / "model.nc")
     fitted = small().fit(DIGITS.images[:100])
     assert all(np.array_equal(a, b) for a, b in zip(model.state_, fitted.state_, strict=True))
@@ -178,39 +180,39 @@ def test_learn_is_fit_and_leaves_a_model_a_picture_and_a_page(tmp_path):
 
 
 def test_learning_that_is_broken_off_goes_on_and_ends_in_the_same_bits(tmp_path, monkeypatch):
-    monkeypatch.setattr(learning, "SAVE_EVERY", 0.0)
-    shown = data.Data("some", DIGITS.data[:200])
-    learning.learn(small(), shown, tmp_path / "whole")
+    monkeypatch.setattr(learn, "SAVE_EVERY", 0.0)
+    shown = load.Data("some", DIGITS.data[:200])
+    learn.learn(small(), shown, tmp_path / "whole")
 
     def stop(done, of):
         if done > 250:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        learning.learn(small(), shown, tmp_path / "broken", on_progress=stop)
+        learn.learn(small(), shown, tmp_path / "broken", on_progress=stop)
     assert not (tmp_path / "broken" / "model.nc").exists()
-    learning.learn(small(r_b=2), data.Data("other", DIGITS.data[:70]), tmp_path / "broken")  # leaves the part alone
+    learn.learn(small(r_b=2), load.Data("other", DIGITS.data[:70]), tmp_path / "broken")  # leaves the part alone
     (tmp_path / "broken" / "model.nc").unlink()
     begun_at: list[int] = []
-    learning.learn(small(), shown, tmp_path / "broken", on_progress=lambda done, of: begun_at.append(done))
+    learn.learn(small(), shown, tmp_path / "broken", on_progress=lambda done, of: begun_at.append(done))
     assert begun_at[0] > 200 and not [*(tmp_path / "broken").glob("*.part.nc")]
     (one, notes), (other, others) = (model_file.read(tmp_path / name / "model.nc", {}) for name in ("whole", "broken"))
     assert all(np.array_equal(a, b) for a, b in zip(one.state_, other.state_, strict=True)) and notes == others
-    learning.learn(small(), shown, tmp_path / "whole", on_progress=lambda done, of: begun_at.append(-done))
+    learn.learn(small(), shown, tmp_path / "whole", on_progress=lambda done, of: begun_at.append(-done))
     assert begun_at[-1] == -400  # nothing but the end: it was learned before
     changed = DIGITS.data[:200].copy()
     changed[1, 5] += 1
     for network, samples in (
         (small(r_b=2), shown),
         (small(from_rest=True), shown),
-        (small(), data.Data("some", changed)),
+        (small(), load.Data("some", changed)),
     ):
         with pytest.raises(ah.InputError, match="a model of other data or parameters"):
-            learning.learn(network, samples, tmp_path / "whole")
+            learn.learn(network, samples, tmp_path / "whole")
 
 
 def test_a_rule_of_ones_own_that_was_edited_is_another_model(tmp_path):
-    shown = data.Data("some", DIGITS.data[:20])
+    shown = load.Data("some", DIGITS.data[:20])
 
     def mine(leak):
         path = tmp_path / "mine.py"
@@ -220,13 +222,13 @@ def test_a_rule_of_ones_own_that_was_edited_is_another_model(tmp_path):
             "    def leak_m(self, y_i):\n        return 1.0\n"
             "    def rate(self, y_i, a_i):\n        return self.eta, a_i\n"
         )
-        return small(rule=values.parse("rule", f"{path}:Mine()"), engine="reference", hold=5, settle=5)
+        return small(rule=notation.parse("rule", f"{path}:Mine()"), engine="reference", hold=5, settle=5)
 
-    learning.learn(mine("1.0"), shown, tmp_path / "out")
-    learning.learn(mine("1.0"), shown, tmp_path / "out")
+    learn.learn(mine("1.0"), shown, tmp_path / "out")
+    learn.learn(mine("1.0"), shown, tmp_path / "out")
     with pytest.raises(ah.InputError, match="a model of other data or parameters"):
-        learning.learn(mine("2.0"), shown, tmp_path / "out")
-    learning.encode(
+        learn.learn(mine("2.0"), shown, tmp_path / "out")
+    learn.encode(
         model_file.read(tmp_path / "out" / "model.nc", {"rule": ah.Hebbian()})[0], shown, tmp_path / "codes.npy"
     )
 
@@ -234,24 +236,24 @@ def test_a_rule_of_ones_own_that_was_edited_is_another_model(tmp_path):
 @pytest.mark.parametrize("factor", [1e-200, 1e200])
 def test_measures_do_not_depend_on_the_scale(factor, tmp_path):
     one, other = (
-        learning.learn(small(), data.Data("some", k * DIGITS.data[:60]), tmp_path / str(k)) for k in (1.0, factor)
+        learn.learn(small(), load.Data("some", k * DIGITS.data[:60]), tmp_path / str(k)) for k in (1.0, factor)
     )
     assert other == pytest.approx(one, rel=1e-3)
 
 
 def test_data_that_are_no_pictures_are_drawn_as_rows_and_curves(tmp_path):
     for name, X in (("rates", DIGITS.data[:30, :40]), ("tall", DIGITS.data[:30].reshape(30, 64, 1))):
-        assert data.Data(name, X).shape == (1, X.shape[1])
-        learning.learn(small(), data.Data(name, X), tmp_path / name)
+        assert load.Data(name, X).shape == (1, X.shape[1])
+        learn.learn(small(), load.Data(name, X), tmp_path / name)
         assert "(black)" in (tmp_path / name / "report.html").read_text()
 
 
 def test_signed_data_are_split_on_the_way(tmp_path):
-    shown = data.Data("signed", DIGITS.images[:60] - 8.0)
-    learning.learn(small(), shown, tmp_path)
+    shown = load.Data("signed", DIGITS.images[:60] - 8.0)
+    learn.learn(small(), shown, tmp_path)
     model = ah.load_model(tmp_path / "model.nc")
     assert [type(part).__name__ for _, part in model.steps] == ["OnOff", "AsyncHebbian"]
-    learning.encode(model, shown, tmp_path / "codes.npy")
+    learn.encode(model, shown, tmp_path / "codes.npy")
     assert np.array_equal(np.load(tmp_path / "codes.npy"), model.transform(shown.X).astype(np.float32))
 
 
@@ -315,44 +317,42 @@ class Here:
 
 def test_compare_measures_what_it_says_and_keeps_it(tmp_path, monkeypatch):
     monkeypatch.setattr(loky, "ProcessPoolExecutor", Here)
-    shown = data.Data("some", DIGITS.images[:400], DIGITS.target[:400])
+    shown = load.Data("some", DIGITS.images[:400], DIGITS.target[:400])
     methods = ("asynchronous", "IncrementalPCA", "raw data")
-    outcome = comparison.compare(shown, 8, tmp_path, seeds=2, passes=1, methods=methods)
+    outcome = compare.compare(shown, 8, tmp_path, seeds=2, passes=1, methods=methods)
     assert set(outcome["methods"]) == {*methods} and json.loads((tmp_path / "comparison.json").read_text()) == outcome
     network, pca, raw = (outcome["methods"][method]["mean"] for method in methods)
-    assert set(network) >= {*measures.MEASURES} - {"recovery", "factors_found", "megabytes"} and set(network) == set(
-        pca
-    )
+    assert set(network) >= {*trial.MEASURES} - {"recovery", "factors_found", "megabytes"} and set(network) == set(pca)
     assert set(raw) == {"hoyer", "active", "linear_probe", "neighbours"}
     assert 0 < pca["residual"] < network["residual"] < 1 and raw["linear_probe"] > 0.8
     table = (tmp_path / "comparison.md").read_text()
     assert table.count("|") > 50 and "±" in table and (tmp_path / "comparison.png").stat().st_size > 10_000
     files = {file: file.stat().st_mtime_ns for file in (tmp_path / "measured").iterdir()}
-    comparison.compare(shown, 8, tmp_path, seeds=2, passes=1, methods=methods)
+    compare.compare(shown, 8, tmp_path, seeds=2, passes=1, methods=methods)
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "measured").iterdir()} == files
 
 
 def test_labels_that_are_no_classes_are_left_out_and_that_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(loky, "ProcessPoolExecutor", Here)
-    shown = data.Data("some", DIGITS.images[:40], np.arange(40))
-    outcome = comparison.compare(shown, 4, tmp_path, seeds=1, passes=1, methods=("raw data",))
+    shown = load.Data("some", DIGITS.images[:40], np.arange(40))
+    outcome = compare.compare(shown, 4, tmp_path, seeds=1, passes=1, methods=("raw data",))
     assert "linear_probe" not in outcome["methods"]["raw data"]["mean"]
     assert "labels are left out" in (tmp_path / "comparison.md").read_text()
 
 
 def test_every_method_is_measured_by_the_same_measures():
     bars = ah.Crossbars(6)
-    X, _ = comparison.prepared(data.Data("bars", bars.sample(np.random.default_rng(0), 200), None, bars))
+    X, _ = compare.prepared(load.Data("bars", bars.sample(np.random.default_rng(0), 200), None, bars))
     assert np.sqrt(np.mean(np.sum(X**2, axis=1))) == pytest.approx(27**0.5)
     for method in methods.OTHERS:
-        found, components = measures.measure(method, X, None, bars, 10, 0, 1)
+        found, components = trial.measure(method, X, None, bars, 10, 0, 1)
         assert {"error", "residual", "readout", "hoyer", "recovery", "fit_seconds"} <= {*found}
         assert ("learned_per_second" in found) == (method != "FastICA") and components.shape == (10, 36)
-    assert "left_out" in measures.measure("FastICA", X, None, bars, 50, 0, 1)[0]
+    assert "left_out" in trial.measure("FastICA", X, None, bars, 50, 0, 1)[0]
 
 
 def test_independent_components_span_the_principal_ones_even_if_a_corner_is_dark():
-    X = comparison.prepared(data.load("digits"))[0]
+    X = compare.prepared(load.load("digits"))[0]
     assert not X[:, 0].any()  # scikit-learn's FastICA would lose components by it
     errors = []
     for model in (methods.make("FastICA", 16, 0, 1), PCA(16)):
@@ -384,7 +384,7 @@ def test_the_readme_quotes_what_was_measured():
     rows = re.findall(r"^\| (digits|crossbars|patches): (.*?) \| (.*) \|$", (root / "README.md").read_text(), re.M)
     assert len(rows) == 12
     for of, says, cells in rows:
-        assert cells.split(" | ") == measured[of, measures.MEASURES[QUOTED[says]].label], (of, says)
+        assert cells.split(" | ") == measured[of, trial.MEASURES[QUOTED[says]].label], (of, says)
 
 
 def test_the_docs_say_the_samples_a_second_that_were_measured():

@@ -8,26 +8,26 @@ import numpy as np
 import pytest
 
 import asynchebb as ah
-from asynchebb import engines, values
+from asynchebb import engines, notation
 from asynchebb.engines import cpu, traces
 from asynchebb.network import VANISHING
 
 FAST = [name for name in engines.NAMES if name != "reference"]
-SCHEDULES = {**values.variants("schedule"), "Asynchronous": lambda: ah.Asynchronous(r_b=0.5, r_r=20)}
+SCHEDULES = {**notation.variants("schedule"), "Asynchronous": lambda: ah.Asynchronous(r_b=0.5, r_r=20)}
 
 
 @pytest.mark.parametrize("engine", FAST)
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("rule", values.variants("rule"))
-@pytest.mark.parametrize("dynamics", values.variants("dynamics"))
+@pytest.mark.parametrize("rule", notation.variants("rule"))
+@pytest.mark.parametrize("dynamics", notation.variants("dynamics"))
 @pytest.mark.parametrize("from_rest", [False, True], ids=["carried over", "from rest"])
 def test_every_combination_agrees_with_the_reference(from_rest, dynamics, rule, schedule, engine):
     """In float64, to 1e-9, over 3,000 steps, traces included."""
     network = ah.Network(
         n=100,
         m=36,
-        dynamics=values.variants("dynamics")[dynamics](),
-        rule=values.variants("rule")[rule](),
+        dynamics=notation.variants("dynamics")[dynamics](),
+        rule=notation.variants("rule")[rule](),
         schedule=SCHEDULES[schedule](),
     )
     state = network.init(np.random.default_rng(0), np.float64)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import asynchebb as ah
-from asynchebb import values
+from asynchebb import notation
 
-SETS = [cls(6) for name, cls in values.variants("stimulus").items() if name != "FromArray"]
+SETS = [cls(6) for name, cls in notation.variants("stimulus").items() if name != "FromArray"]
 FACTORED = [stimulus for stimulus in SETS if hasattr(stimulus, "factors")]
 
 

@@ -18,7 +18,7 @@ import xarray
 from test_cli import COMMAND, call, call_here, refused
 
 import asynchebb as ah
-from asynchebb.recording import summary
+from asynchebb.runs.saved import summary
 from asynchebb.sweeps import Folder, folder, grid
 
 BASE = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=30, hold=20, snapshots=1))
@@ -154,11 +154,11 @@ def test_a_finished_run_is_kept_when_failures_are_tried_again_and_one_without_we
 
 
 def test_seeds_that_something_else_goes_with_are_not_averaged(tmp_path):
-    from asynchebb.sweeps import figures
+    from asynchebb.sweeps import plots
 
     vary = {"seed": [0, 1], "n": [8, 16], "schedule.r_b": [0.5, 1]}
     dataset = ah.sweep(BASE, vary, tmp_path, zip=("seed", "n"), workers=1)
-    axes = figures.measure(dataset, "error").axes[0]
+    axes = plots.measure(dataset, "error").axes[0]
     assert np.allclose(axes.images[0].get_array(), dataset.error.transpose("schedule.r_b", "seed"))
 
 
@@ -487,12 +487,12 @@ def test_a_sweep_is_drawn_as_curve_heat_map_multiples_and_fields(tmp_path):
 
 
 def test_a_heat_map_shows_the_mean_over_seeds(tmp_path):
-    from asynchebb.sweeps import figures
+    from asynchebb.sweeps import plots
 
     dataset = ah.sweep(BASE, {"schedule.r_b": [0.5, 1], "hold": [10, 20], "seed": [0, 1]}, tmp_path, workers=1)
-    axes = figures.measure(dataset, "error").axes[0]
+    axes = plots.measure(dataset, "error").axes[0]
     assert np.allclose(axes.images[0].get_array(), dataset.error.mean("seed").transpose("hold", "schedule.r_b"))
-    curve = figures.measure(dataset.isel(hold=[0]), "error").axes[0]
+    curve = plots.measure(dataset.isel(hold=[0]), "error").axes[0]
     assert np.allclose(curve.lines[0].get_ydata(), dataset.error[:, 0].mean("seed"))
     [bars] = [container for container in curve.containers]
     spread = [segment[:, 1].ptp() / 2 if hasattr(segment, "ptp") else np.ptp(segment[:, 1]) / 2

@@ -59,8 +59,9 @@ def run(
 
     A finished run is not repeated; an interrupted one resumes where it stopped.
     """
-    from asynchebb import figures
-    from asynchebb.recording import file_of, record, summary
+    from asynchebb.drawing import figures
+    from asynchebb.runs.recording import file_of, record
+    from asynchebb.runs.saved import summary
 
     requested = build_run(
         model,
@@ -94,11 +95,11 @@ def list_variants() -> None:
     """List every rule, schedule, dynamics, stimulus and measure, with its equation or a short description."""
     import inspect
 
-    from asynchebb import measures, metrics, values
+    from asynchebb import measures, metrics, notation
 
-    for kind in values.MODULES:
+    for kind in notation.MODULES:
         typer.secho(kind, bold=True)
-        for name, cls in values.variants(kind).items():
+        for name, cls in notation.variants(kind).items():
             typer.echo(f"  {name}{inspect.signature(cls)}".replace(" -> None", "").replace("'", ""))
             typer.echo(_indented(cls))
     typer.secho("measure", bold=True)
@@ -126,8 +127,8 @@ def show(
     out: Annotated[Path | None, typer.Option(help="PNG to write; by default next to the run")] = None,
 ) -> None:
     """Redraw a saved run."""
-    from asynchebb import figures
-    from asynchebb.recording import open_run, summary
+    from asynchebb.drawing import figures
+    from asynchebb.runs.saved import open_run, summary
 
     dataset = open_run(file)
     picture = out or file.with_suffix(".png")
@@ -161,7 +162,7 @@ def reproduce(
 
     Finished runs are not repeated: if interrupted, the same command resumes, and once complete it only redraws.
     """
-    from asynchebb.experiments import reproduce as all_experiments
+    from asynchebb.reproduction import reproduce as all_experiments
     from asynchebb.sweeps import executors
     from asynchebb.sweeps.progress import bar
 
@@ -187,8 +188,8 @@ def movie(
     seconds: Annotated[float, typer.Option(help="duration of the animation")] = 6.0,
 ) -> None:
     """Animate the receptive fields as they form."""
-    from asynchebb import movies
-    from asynchebb.recording import open_run
+    from asynchebb.drawing import movies
+    from asynchebb.runs.saved import open_run
 
     picture = out or run.with_suffix(".gif")
     movies.write(open_run(run), picture, neurons, seconds)
@@ -218,7 +219,7 @@ def main() -> None:
     """Run the command line; report user errors in one sentence, without a traceback."""
     from asynchebb.checks import InputError
     from asynchebb.files import disk_is_full
-    from asynchebb.simulate import Diverged
+    from asynchebb.runs.simulate import Diverged
     from asynchebb.sweeps.executors import Stopped
 
     usage_error: Any = typer.BadParameter.__base__  # an unknown option, a word where a number belongs

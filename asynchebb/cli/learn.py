@@ -66,10 +66,11 @@ def learn(
 
     A finished model is not trained again; an interrupted one resumes where it stopped.
     """
-    from asynchebb import data as datasets
-    from asynchebb import learning, values
+    from asynchebb import notation
     from asynchebb.checks import InputError, at_least, one_of
     from asynchebb.estimators import MODELS
+    from asynchebb.own_data import learn
+    from asynchebb.own_data import load as datasets
 
     one_of("model", model, MODELS)
     for name, value in (("n", n), ("passes", passes), ("hold", hold), ("settle", settle)):
@@ -79,14 +80,14 @@ def learn(
     if burst and model != "asynchronous":
         raise InputError(f"{', '.join(burst)} is given, but the {model} model does not use it; leave it out")
     given = {"rule": rule, "dynamics": dynamics, "weights": weights}
-    parts = {kind: values.parse(kind, text) for kind, text in given.items() if text is not None}
+    parts = {kind: notation.parse(kind, text) for kind, text in given.items() if text is not None}
     options = {**parts, **burst, "hold": hold, "settle": settle, "max_iter": passes, "scale": _scale(scale)}
     options["from_rest"] = from_rest
     network = MODELS[model](n, random_state=seed, engine=engine, **options)
     shown = datasets.load(data, array)
     with _sentences(), _progress(f"{model} on {shown.name}") as on_progress:
-        measures = learning.learn(network, shown, out, "asynchebb " + shlex.join(sys.argv[1:]), on_progress)
-    shared.print_table(f"{type(network).__name__} on {shown.name}", measures, learning.ROW_LABELS)
+        measures = learn.learn(network, shown, out, "asynchebb " + shlex.join(sys.argv[1:]), on_progress)
+    shared.print_table(f"{type(network).__name__} on {shown.name}", measures, learn.ROW_LABELS)
     for name in ("model.nc", "fields.png", "report.html"):
         typer.echo(str(out / name))
 
@@ -100,9 +101,11 @@ def encode(
     out: Annotated[Path, typer.Option(help=".npy for the codes alone, .npz for codes and labels")] = Path("codes.npy"),
 ) -> None:
     """Encode data: write the settled rates for each sample, an array (samples, neurons)."""
-    from asynchebb import data as datasets
-    from asynchebb import learning, model_file, values
+    from asynchebb import notation
     from asynchebb.checks import InputError
+    from asynchebb.estimators import model_file
+    from asynchebb.own_data import learn
+    from asynchebb.own_data import load as datasets
     from asynchebb.rules import Hebbian
     from asynchebb.weights import Exponential
 
@@ -110,12 +113,12 @@ def encode(
         raise InputError(f"out is {str(out)!r}, which is the data file; it must be a different file")
     # Encoding needs neither a rule nor initial weights, so user-defined ones need not be available.
     given = {"rule": Hebbian(), "weights": Exponential()} | (
-        {} if dynamics is None else {"dynamics": values.parse("dynamics", dynamics)}
+        {} if dynamics is None else {"dynamics": notation.parse("dynamics", dynamics)}
     )
     coder, _ = model_file.read(model, given)
     shown = datasets.load(data, array, labels)
     with _sentences(), _progress("encoding") as on_progress:
-        learning.encode(coder, shown, out, on_progress)
+        learn.encode(coder, shown, out, on_progress)
     typer.echo(str(out))
 
 
@@ -142,9 +145,9 @@ def compare(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.table import Table
 
-    from asynchebb import comparison
-    from asynchebb import data as datasets
-    from asynchebb.comparison import measures
+    from asynchebb.own_data import compare
+    from asynchebb.own_data import load as datasets
+    from asynchebb.own_data.compare import trial
 
     shown = datasets.load(data, array, labels)
     with Progress(TextColumn("{task.description:>28}"), BarColumn(), MofNCompleteColumn()) as bars:
@@ -153,15 +156,15 @@ def compare(
         def on_progress(doing: str, done: int, of: int) -> None:
             bars.update(task, description=doing, completed=done, total=of)
 
-        outcome = comparison.compare(shown, n, out, seeds, passes, method or (), on_progress)
+        outcome = compare.compare(shown, n, out, seeds, passes, method or (), on_progress)
     title = f"{shown.name}: {outcome['components']} components"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("mean of", no_wrap=True)
     for one in outcome["methods"]:
         table.add_column(SHORT.get(one, one), justify="right")
-    for name in comparison.shown_measures(outcome):
-        cells = (comparison.cell(found, name).partition(" ±")[0] for found in outcome["methods"].values())
-        table.add_row(measures.MEASURES[name].label, *cells)
+    for name in compare.shown_measures(outcome):
+        cells = (compare.cell(found, name).partition(" ±")[0] for found in outcome["methods"].values())
+        table.add_row(trial.MEASURES[name].label, *cells)
     Console().print(table)
     for line in outcome["left_out"]:
         typer.echo(line)

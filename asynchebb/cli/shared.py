@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from asynchebb.experiments.reproduce import Outcome
-    from asynchebb.simulate import Run
+    from asynchebb.reproduction.findings import Outcome
+    from asynchebb.runs.run import Run
 
 Model = Annotated[str, typer.Option(help="asynchronous, continuous or discrete")]
 TheReading = Annotated[
@@ -67,20 +67,20 @@ def build_run(
     measure: list[str] | None,
 ) -> Run:
     """The run defined by these options."""
-    from asynchebb import values
+    from asynchebb import notation
     from asynchebb.checks import one_of
     from asynchebb.measures import USUAL
     from asynchebb.network import MODELS, READINGS
-    from asynchebb.simulate import Phase, Probe, Run, check_stimulus
+    from asynchebb.runs.run import Phase, Probe, Run, check_stimulus
 
     one_of("model", model, MODELS)
     one_of("reading", reading, READINGS)
     given = {"rule": rule, "schedule": schedule, "dynamics": dynamics, "weights": weights}
-    changes = {kind: values.parse(kind, text) for kind, text in given.items() if text is not None}
-    shown = values.parse("stimulus", stimulus)
+    changes = {kind: notation.parse(kind, text) for kind, text in given.items() if text is not None}
+    shown = notation.parse("stimulus", stimulus)
     check_stimulus(shown)
     rests = READINGS[reading].from_rest if from_rest is None else from_rest
-    recorded = (*USUAL, *(values.parse_measure(text) for text in measure or []))
+    recorded = (*USUAL, *(notation.parse_measure(text) for text in measure or []))
     return Run(
         MODELS[model](n, shown.m, reading, **changes),
         (Phase(shown, samples, hold, snapshots, rests),),
@@ -167,7 +167,7 @@ def print_claims(outcome: Outcome) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from asynchebb.report import MARKS, TOO_SHORT
+    from asynchebb.reproduction.report import MARKS, TOO_SHORT
 
     table = Table(title=f"The paper's claims, {outcome.scale} scale", title_justify="left")
     for column in ("", "claim", "where", ""):

@@ -197,14 +197,14 @@ def plot(
     out: Annotated[Path | None, typer.Option(help="PNG or PDF to write; by default in the folder")] = None,
 ) -> None:
     """Plot a sweep: a curve for one parameter, a heat map for two, several for three; mean ± sd over seeds."""
-    from asynchebb.figures import save
-    from asynchebb.sweeps import figures, open_sweep
-    from asynchebb.sweeps.results import select
+    from asynchebb.drawing.figures import save
+    from asynchebb.sweeps import open_sweep, plots
+    from asynchebb.sweeps.dataset import select
 
     dataset = open_sweep(folder, grid)
     for text in at or []:
         dataset = select(dataset, text)
     drawn = " ".join(["fields" if fields else measure, *filter(None, [grid]), *(at or [])])
     picture = out or folder / f"{drawn.replace('/', '|')}.png"
-    save(figures.fields(dataset) if fields else figures.measure(dataset, measure), picture)
+    save(plots.fields(dataset) if fields else plots.measure(dataset, measure), picture)
     typer.echo(str(picture))

@@ -1,20 +1,19 @@
 """Engines run a network forward. They own the loop and the linear algebra and know no rule's name.
 
-An engine is a module with `advance(network, state, X, hold, traces, from_rest=False, settled=None) -> State`:
-it owns the state that it is given and may change it in place, and fills in the traces that were asked for.
-With `from_rest` it sets the activity to rest at the onset of each stimulus; `settled`, an array (samples, n),
-takes the rates at the end of each. `threads(network)` says how many such calls may run side by side.
+An engine is a module with the two functions of `contracts.Engine`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from types import ModuleType
+from typing import cast
 
 import numpy as np
 
 from asynchebb.checks import InputError, at_least, stimuli, true_or_false, weights
+from asynchebb.contracts import Engine
 from asynchebb.engines import traces
+from asynchebb.engines.traces import Traces
 from asynchebb.network import Network, State, float_type
 
 NAMES = ("cpu", "reference")
@@ -22,10 +21,10 @@ NAMES = ("cpu", "reference")
 SETTLED_AT_ONCE = 64  # samples in one call of an engine, which cannot be interrupted
 
 
-def module(name: str) -> ModuleType:
+def module(name: str) -> Engine[Network, State, Traces]:
     if name not in NAMES:
         raise InputError(f"engine is {name!r}; the engines are {', '.join(NAMES)}")
-    return import_module(f"asynchebb.engines.{name}")
+    return cast(Engine[Network, State, Traces], import_module(f"asynchebb.engines.{name}"))
 
 
 def advance(

@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from asynchebb import engines, metrics
+from asynchebb.contracts import Dynamics, Rule, Weights
 from asynchebb.engines import traces
 from asynchebb.estimators.rows import NORM, ROWS, flat, norm_scale
 from asynchebb.estimators.silence import PATIENCE, how_to_calm, warn_if_silent
@@ -90,9 +91,9 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
 
     n_components: Any = 100
     _: KW_ONLY
-    rule: Any = None
-    dynamics: Any = None
-    weights: Any = None
+    rule: Rule | None = None
+    dynamics: Dynamics | None = None
+    weights: Weights | None = None
     hold: Any = 500
     from_rest: Any = False
     settle: Any = 500

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from asynchebb.estimators.rows import ROWS, dense_blocks
-from asynchebb.network import NEVER_UPDATED
-
-if TYPE_CHECKING:
-    from asynchebb.estimators.hebbian import HebbianNetwork
+from asynchebb.network import NEVER_UPDATED, Network, State
 
 PATIENCE = 500  # Euler steps for which a stream may be silent at first
 TRIED = 8  # samples tried when all neurons are silent
+
+
+class Learner(Protocol):
+    """What is asked of a model."""
+
+    hold: int
+    scale: Any
+    scale_: float
+    state_: State
+    learning: bool
+
+    @property
+    def _has_scale(self) -> bool: ...
+    def _patience(self) -> int: ...
+    def _how_to_burst(self) -> str: ...
+    def _settled(self, rows: np.ndarray) -> np.ndarray: ...
+    def make_network(self, n: int, m: int) -> Network: ...
 
 
 class SilentNetwork(UserWarning):
     """The data are too weak to make any neuron learn, or so strong that no neuron responds any more."""
 
 
-def warn_if_silent(model: HebbianNetwork, X: Any, whole: bool, stacklevel: int = 3) -> None:
+def warn_if_silent(model: Learner, X: Any, whole: bool, stacklevel: int = 3) -> None:
     """Warn if learning never started or has stopped, or if no neuron responds; `whole`: X is all data, from `fit`."""
     if not model.learning:
         return
@@ -48,13 +62,13 @@ def warn_if_silent(model: HebbianNetwork, X: Any, whole: bool, stacklevel: int =
     warnings.warn(message, SilentNetwork, stacklevel=stacklevel)
 
 
-def _is_dead(model: HebbianNetwork, X: Any) -> bool:
+def _is_dead(model: Learner, X: Any) -> bool:
     """Does no neuron respond to any of the first non-zero samples?"""
     rows = next(iter(dense_blocks(X[:ROWS])))
     rows = rows[rows.any(axis=1)][:TRIED]
     return bool(len(rows)) and not model._settled(rows).any()
 
 
-def how_to_calm(model: HebbianNetwork) -> str:
+def how_to_calm(model: Learner) -> str:
     dt = getattr(model.make_network(1, 1).dynamics, "dt", "your own")
     return f"Raise scale (now {model.scale!r}: {model.scale_:.4g}), lower dynamics.dt (now {dt}) or the rule's eta,"

@@ -19,13 +19,14 @@ import numpy as np
 
 from asynchebb import engines
 from asynchebb.checks import InputError
-from asynchebb.simulate import Run
+from asynchebb.contracts import Executor
+from asynchebb.runs.run import Run
 from asynchebb.sweeps import executors
+from asynchebb.sweeps.dataset import open_sweep
 from asynchebb.sweeps.executors import Stopped as Stopped
 from asynchebb.sweeps.folder import Folder, Points, Status
 from asynchebb.sweeps.grid import Grid, grid
 from asynchebb.sweeps.progress import bar
-from asynchebb.sweeps.results import open_sweep
 from asynchebb.sweeps.work import run_unfinished
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def sweep(
     *,
     zip: Sequence[str] | Sequence[Sequence[str]] = (),
     workers: int | None = None,
-    executor: Any = None,
+    executor: Executor | None = None,
     engine: str = "cpu",
     retry_failed: bool = False,
     yes: bool = False,
@@ -67,7 +68,7 @@ def sweep(
 def run_grid(
     made: Grid,
     out: str | Path,
-    executor: AbstractContextManager[Any],
+    executor: AbstractContextManager[Executor],
     engine: str = "cpu",
     *,
     retry_failed: bool = False,
@@ -89,7 +90,7 @@ def run_all(
     axes: list[list[dict[str, Any]]],
     runs: list[Run],
     out: str | Path,
-    executor: AbstractContextManager[Any],
+    executor: AbstractContextManager[Executor],
     engine: str = "cpu",
     retry_failed: bool = False,
     on_status: Callable[[Status], object] = lambda status: None,

@@ -17,13 +17,14 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from asynchebb.checks import InputError, at_least
+from asynchebb.contracts import Executor, Task
 
 ANSWER = 5  # seconds a scheduler has to answer
 
@@ -40,7 +41,7 @@ def is_death(error: BaseException) -> bool:
     return isinstance(error, BrokenExecutor | CancelledError) or type(error).__name__ in DEATHS
 
 
-def cancel(executor: Any, tasks: list[Any]) -> None:
+def cancel(executor: Executor, tasks: list[Task]) -> None:
     """Cancel the tasks that have not finished."""
     if not isinstance(executor, Local):  # its processes are stopped instead
         for task in tasks:
@@ -48,13 +49,13 @@ def cancel(executor: Any, tasks: list[Any]) -> None:
                 task.cancel()
 
 
-def check(executor: Any) -> None:
+def check(executor: Executor) -> None:
     """Raise `Stopped` if the executor has lost its workers."""
     if hasattr(executor, "check"):
         executor.check()
 
 
-def renew(executor: Any) -> None:
+def renew(executor: Executor) -> None:
     """After workers have died: replace our own; a cluster restarts its workers itself."""
     if hasattr(executor, "renew"):
         executor.renew()
@@ -93,7 +94,7 @@ class Local:
         one = {f"{library}_NUM_THREADS": "1" for library in ("NUMBA", "OMP", "OPENBLAS", "MKL")}
         self._pool = ProcessPoolExecutor(self.workers, initializer=_watch_parent, initargs=(os.getpid(),), env=one)
 
-    def submit(self, function: Any, argument: Any) -> Any:
+    def submit(self, function: Callable[..., Any], argument: Any) -> Task:
         return self._pool.submit(function, argument)
 
     def stop(self) -> None:
@@ -153,7 +154,7 @@ async def _check_scheduler(address: str) -> None:
             raise ValueError("not a scheduler")
 
 
-def adapted(executor: Any) -> Any:
+def adapted(executor: Any) -> Executor:
     """Wrap the user's executor if it is a Dask client; return any other unchanged."""
     if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info"):
         return OnDask(executor)
@@ -169,7 +170,7 @@ class OnDask:
         self._client, self._executor = client, client.get_executor(pure=False)
         self._seen = time.monotonic()
 
-    def submit(self, function: Any, argument: Any) -> Any:
+    def submit(self, function: Callable[..., Any], argument: Any) -> Task:
         return self._executor.submit(function, argument)
 
     def check(self) -> None:
@@ -225,7 +226,7 @@ class OnSlurm:
         self.batch = executor.batch
         self._queue, self._asked = set[str](), -60.0
 
-    def submit(self, function: Any, argument: Any) -> SlurmTask:
+    def submit(self, function: Callable[..., Any], argument: Any) -> SlurmTask:
         return SlurmTask(self._executor.submit(function, argument), self)
 
     def queue(self) -> tuple[set[str], float]:

@@ -33,7 +33,7 @@ from typing import Any
 
 from asynchebb.checks import InputError
 from asynchebb.files import atomic, make_writable
-from asynchebb.simulate import Phase, Probe, Run
+from asynchebb.runs.run import Phase, Probe, Run
 
 FORMAT = "asynchebb sweep"
 DIGEST = "sha256"  # key in a run's measures: the digest of its file

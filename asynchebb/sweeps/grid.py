@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from asynchebb import equations, values
+from asynchebb import equations, notation
 from asynchebb.checks import InputError, one_of
 from asynchebb.network import MODELS, READINGS, Network
-from asynchebb.simulate import Phase, Run, check_stimulus
+from asynchebb.runs.run import Phase, Run, check_stimulus
 
 OF_NETWORK = tuple(field.name for field in fields(Network) if field.name != "m")  # the stimulus determines m
 OF_PHASES = tuple(field.name for field in fields(Phase))
@@ -252,8 +252,8 @@ def values_from_text(run: Run, name: str, text: str) -> list:
 def value_from_text(name: str, text: str) -> Any:
     """A field's value from text: a rule, stimulus and so on by name, otherwise a number, True, False or a name."""
     kind = name.rpartition(".")[2]
-    if kind in values.MODULES:
-        return values.parse(kind, text)
+    if kind in notation.MODULES:
+        return notation.parse(kind, text)
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

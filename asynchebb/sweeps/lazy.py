@@ -9,7 +9,7 @@ import numpy as np
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from asynchebb.recording import STATE
+from asynchebb.runs.layout import STATE
 from asynchebb.sweeps.folder import Points
 
 

@@ -18,9 +18,13 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from asynchebb.contracts import Executor, Task
 from asynchebb.files import disk_is_full
-from asynchebb.recording import NOT_MEASURES, save_run, summary
-from asynchebb.simulate import Diverged, Run
+from asynchebb.runs.layout import NOT_MEASURES
+from asynchebb.runs.recording import save_run
+from asynchebb.runs.run import Run
+from asynchebb.runs.saved import summary
+from asynchebb.runs.simulate import Diverged
 from asynchebb.sweeps.executors import Stopped, cancel, check, is_death, renew
 from asynchebb.sweeps.folder import DIGEST, Claim, Folder, Points, Status, abandoned, claimed, digest
 
@@ -141,7 +145,7 @@ def _threads(modules: int) -> Any:
 
 
 def run_unfinished(
-    points: Points, runs: Sequence[Run], executor: Any, engine: str, on_status: Callable[[Status], object]
+    points: Points, runs: Sequence[Run], executor: Executor, engine: str, on_status: Callable[[Status], object]
 ) -> Status:
     """Compute all runs that are not finished; return the final status."""
     folder, deaths, steps, idle = points.folder, Counter[str](), STEPS_PER_TASK, 0
@@ -186,8 +190,8 @@ def _all_ended(folder: Folder, identities: Sequence[str]) -> bool:
 
 
 def _submit(
-    executor: Any, points: Points, file: Path, engine: str, runs: Sequence[Run], steps: int
-) -> list[tuple[Any, list[Run]]]:
+    executor: Executor, points: Points, file: Path, engine: str, runs: Sequence[Run], steps: int
+) -> list[tuple[Task, list[Run]]]:
     """Submit the runs in portions; returns the tasks with their runs."""
     number = {identity: index for index, identity in enumerate(dict.fromkeys(points.identities))}
     path, tasks = str(points.folder.path), []
@@ -218,7 +222,7 @@ def _portions(runs: Sequence[Run], steps: int, jobs: int | None) -> list[list[Ru
 
 
 def _wait(
-    tasks: list[tuple[Any, list[Run]]], executor: Any, points: Points, on_status: Callable[[Status], object]
+    tasks: list[tuple[Task, list[Run]]], executor: Executor, points: Points, on_status: Callable[[Status], object]
 ) -> tuple[list[str], BaseException | None]:
     """Wait until all tasks or all runs have ended; returns the runs of tasks whose worker died, and the error."""
     dead: list[str] = []

@@ -1,0 +1,121 @@
+"""What may be passed in. Anything with these members will do: no base class, no registration.
+
+Dynamics, rules and schedules are frozen dataclasses of numbers, whose methods are arithmetic on one neuron's numbers
+(`equations.py` says which); stimuli and weights are frozen dataclasses, or have a `digest` that identifies them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+# A number of one neuron, or an array of those of all: equations mean the same for both.
+Number = Any
+
+
+@runtime_checkable
+class Dynamics(Protocol):
+    """One Euler step: what is integrated and the rate, from what was integrated before and the drive.
+
+    `additive = True` says that the drive is added to u_i, which engines may use.
+    """
+
+    def step(self, u_i: Number, drive_i: Number) -> tuple[Number, Number]: ...
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """The leaks λ_w and λ_m, and η_i, for which activity may be accumulated in a_i.
+
+    `floor` is φ, which is subtracted from lateral changes; 0 if there is none.
+    """
+
+    def leak_w(self, y_i: Number) -> Number: ...
+    def leak_m(self, y_i: Number) -> Number: ...
+    def rate(self, y_i: Number, a_i: Number) -> tuple[Number, Number]: ...
+
+
+@runtime_checkable
+class Schedule(Protocol):
+    """Whether the neuron changes its weights at step k of a presentation of `hold` steps, and its new c_i."""
+
+    def gate(self, y_i: Number, c_i: Number, k: int, hold: int) -> tuple[Number, Number]: ...
+
+
+@runtime_checkable
+class Weights(Protocol):
+    """How weights of this shape are drawn for a network of n neurons."""
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, int], n: int) -> np.ndarray: ...
+
+
+@runtime_checkable
+class Stimulus(Protocol):
+    """A set of stimuli with m pixels in [0, 1].
+
+    `shape`, if it has one, says how they are drawn.
+    """
+
+    @property
+    def m(self) -> int: ...
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray: ...
+
+
+class FactoredStimulus(Stimulus, Protocol):
+    """Stimuli whose parts are known."""
+
+    def factors(self) -> np.ndarray: ...
+
+
+class MeasureFunction(Protocol):
+    """A measure: a function of what its parameters name (`measures.NEEDS`); one number, or one per neuron."""
+
+    __name__: str
+    __call__: Callable[..., float | np.ndarray]
+
+
+NetworkT = TypeVar("NetworkT", contravariant=True)
+StateT = TypeVar("StateT")
+TracesT = TypeVar("TracesT", contravariant=True)
+
+
+class Engine(Protocol[NetworkT, StateT, TracesT]):
+    """A module that runs networks forward.
+
+    `advance` owns the state that it is given and may change it in place; it fills in the traces that were asked for.
+    With `from_rest` it sets the activity to rest at the onset of each stimulus; `settled`, an array (samples, n), takes
+    the rates at the end of each. `threads` says how many such calls may run side by side.
+    """
+
+    def advance(
+        self,
+        network: NetworkT,
+        state: StateT,
+        X: np.ndarray,
+        hold: int,
+        traces: TracesT,
+        from_rest: bool = False,
+        settled: np.ndarray | None = None,
+    ) -> StateT: ...
+
+    def threads(self, network: NetworkT) -> int: ...
+
+
+class Task(Protocol):
+    """Work that an executor has accepted, as a `concurrent.futures.Future`."""
+
+    def done(self) -> bool: ...
+    def result(self) -> Any: ...
+    def cancel(self) -> Any: ...
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """Whatever can have a function called elsewhere: this machine's cores, Dask, Slurm, or one's own.
+
+    `check()`, if there is such a method, raises `Stopped` when the workers are lost; `renew()` replaces dead ones.
+    """
+
+    def submit(self, function: Callable[..., Any], argument: Any, /) -> Task: ...

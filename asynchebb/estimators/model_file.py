@@ -1,0 +1,156 @@
+"""Saving and loading estimators: one NetCDF file per model, exact to the bit and readable by any other program.
+
+Unlike a pickle, it holds only numbers and text, so opening it never runs code from the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from asynchebb import estimators, files, notation
+from asynchebb.checks import InputError
+from asynchebb.estimators import HebbianNetwork, OnOff
+from asynchebb.network import State
+
+FORMAT = "asynchebb model"
+MODELS = {cls.__name__: cls for cls in estimators.MODELS.values()}
+VALUES = ("rule", "dynamics", "weights")  # parameters that are saved as text and may be user-defined
+FITTED = ("n_iter_", "n_samples_seen_", "scale_", "image_shape_", "n_features_in_", "_seed", "_has_scale")
+
+
+def save_model(model: Any, path: str | os.PathLike[str]) -> None:
+    """Save a fitted network, or a pipeline of OnOff() and a network, as a NetCDF file; exactly, including activity."""
+    write(model, Path(path), {})
+
+
+def load_model(path: str | os.PathLike[str], **given: Any) -> Any:
+    """Load a model saved by `save_model`. User-defined rules, dynamics or weights must be passed in: rule=Mine()."""
+    return read(Path(path), given)[0]
+
+
+def network_in(model: Any) -> HebbianNetwork:
+    """The network itself, if the model is a pipeline with OnOff()."""
+    return model[-1] if hasattr(model, "steps") else model
+
+
+def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
+    """`save_model`, with additional notes (anything that JSON can hold)."""
+    from asynchebb.runs import netcdf, recording
+
+    network = network_in(model)
+    if type(network) not in MODELS.values() or (model is not network and not _is_pair(model)):
+        raise InputError(
+            f"model is {type(model).__name__}; it must be one of {', '.join(MODELS)}, alone or after OnOff() in a "
+            "pipeline (use pickle for others)"
+        )
+    if not hasattr(network, "state_"):
+        raise InputError(f"model is a {type(network).__name__} that is not fitted; it must be fitted first")
+    parameters = network.get_params(deep=False)
+    if isinstance(
+        parameters["random_state"], np.random.RandomState
+    ):  # already used; a new fit would draw new numbers anyway
+        parameters["random_state"] = None
+    plain = {name: value for name, value in parameters.items() if name not in VALUES}
+    state = network.state_
+    (n, m), dtype = state.W.shape, state.W.dtype.name
+    variables = tuple(
+        netcdf.Variable(name, axes[1:], dtype if kind == "float" else kind, meaning)
+        for name, (axes, kind, meaning) in recording.STATE.items()
+    )
+    attributes = {
+        "format": FORMAT,
+        "model": type(network).__name__,
+        "parameters": json.dumps(plain, default=_number),
+        **{name: notation.to_text(parameters[name]) for name in VALUES},
+        "fitted": json.dumps({name: getattr(network, name) for name in FITTED}, default=_number),
+        "feature_names": json.dumps(_feature_names(network)),
+        "on_off": json.dumps(_on_off(model) if model is not network else None),
+        "notes": json.dumps(notes),
+        **recording.versions(),
+    }
+    files.make_writable("path", path, path.parent)
+    if path.is_dir():
+        raise InputError(f"path is {str(path)!r}, which is a folder; it must be a file, like model.nc")
+    with (
+        files.atomic(path, path.parent) as temporary,
+        netcdf.writing(temporary, dict(neuron=n, presynaptic=n, input=m), variables, attributes) as out,
+    ):
+        for name, array in state._asdict().items():
+            out.put(name, array)
+
+
+def read(path: Path, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """`load_model`, also returning the notes."""
+    import h5py
+
+    for name in given:
+        if name not in VALUES:
+            raise InputError(f"{name} is given; only {', '.join(VALUES)} may be given")
+    try:
+        with h5py.File(path, "r") as file:
+            if file.attrs.get("format") != FORMAT:
+                raise InputError(
+                    f"path is {str(path)!r}, which is not a model saved by save_model or `asynchebb learn`"
+                )
+            text = {name: value for name, value in file.attrs.items() if isinstance(value, str)}
+            arrays = {name: file[name][()] for name in State._fields}
+        found = {name: json.loads(text[name]) for name in ("parameters", "fitted", "feature_names", "on_off", "notes")}
+        cls = MODELS[text["model"]]
+        written = {name: text[name] for name in VALUES}
+    except (OSError, KeyError) as error:
+        why = "there is no such file" if not path.exists() else f"it cannot be read: {error}"
+        raise InputError(f"path is {str(path)!r}; {why}") from None
+    parts = {name: notation.from_text(name, written[name], given) for name in VALUES}
+    network = cls(**found["parameters"], **parts)
+    network.state_ = State(**{**arrays, "M": np.asfortranarray(arrays["M"])})
+    network.make_network(1, 1)  # checks the values that were given
+    for name, value in found["fitted"].items():
+        setattr(network, name, tuple(value) if isinstance(value, list) else value)
+    _name_features(network, found["feature_names"])
+    return _with_on_off(network, found["on_off"]), found["notes"]
+
+
+def _name_features(transformer: Any, names: list[str]) -> None:
+    if names:
+        transformer.feature_names_in_ = np.array(names, dtype=object)
+
+
+def _feature_names(transformer: Any) -> list[str]:
+    return [*getattr(transformer, "feature_names_in_", [])]
+
+
+def _is_pair(model: Any) -> bool:
+    return len(model.steps) == 2 and isinstance(model[0], OnOff)
+
+
+def _on_off(pipeline: Any) -> dict[str, Any]:
+    split = pipeline[0]
+    return {
+        "steps": [name for name, _ in pipeline.steps],
+        "n_features_in_": int(split.n_features_in_),
+        "image_shape_": split.image_shape_,
+        "feature_names": _feature_names(split),
+    }
+
+
+def _with_on_off(network: HebbianNetwork, saved: dict[str, Any] | None) -> Any:
+    if saved is None:
+        return network
+    from sklearn.pipeline import Pipeline
+
+    split = OnOff()
+    split.n_features_in_ = saved["n_features_in_"]
+    split.image_shape_ = tuple(saved["image_shape_"]) if saved["image_shape_"] else None
+    _name_features(split, saved["feature_names"])
+    return Pipeline([*zip(saved["steps"], (split, network), strict=True)])
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise InputError(f"a parameter is {value!r}, which a model file cannot hold")

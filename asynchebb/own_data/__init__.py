@@ -1,0 +1,1 @@
+"""Networks on a person's own data: loading them, learning from them, comparing with other methods."""

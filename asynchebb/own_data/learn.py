@@ -1,0 +1,230 @@
+"""`asynchebb learn`: train a network on data; write the model, a picture of its fields and a report page.
+
+During training the model is saved regularly to a part file next to the final one. An interrupted
+training resumes from there, and the result is bit-identical.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import make_pipeline
+
+from asynchebb import files, provenance
+from asynchebb.checks import InputError
+from asynchebb.drawing import pages
+from asynchebb.estimators import HebbianNetwork, OnOff, model_file
+from asynchebb.estimators.rows import ROWS
+from asynchebb.measures import LABELS, MEASURES, factors_of
+from asynchebb.own_data.load import Data
+
+TESTED = 200  # training samples on which the error is measured during training
+MEASURED = 2000  # and at the end
+POINTS = 20  # of the error curve
+FIELDS = 144  # fields drawn
+SHOWN = 12  # samples drawn with their reconstructions
+SAVE_EVERY = 10.0  # seconds
+
+# Measures taken at the end, by their names in the table; and the labels of all rows of the table.
+AT_END = {
+    "error": MEASURES["code_error"],
+    "residual": MEASURES["residual"],
+    "active": MEASURES["active_per_sample"],
+    "hoyer": MEASURES["code_hoyer"],
+    **{name: MEASURES[name] for name in ("gini", "silent_neurons", "duplicate_fields", "factors_found")},
+}
+ROW_LABELS = {
+    "samples": "samples shown",
+    "error_of_mean": "reconstruction error of the mean sample",
+    "factors": LABELS["factors"],
+    **{name: measure.label for name, measure in AT_END.items()},
+}
+
+
+def learn(
+    network: HebbianNetwork,
+    data: Data,
+    out: Path,
+    command: str = "",
+    on_progress: Callable[[int, int], object] = lambda shown, of: None,
+) -> dict[str, Any]:
+    """Train the network on the data, unless that has been done before; return the measures at the end."""
+    split = OnOff() if data.X.min() < 0 else None
+    X = data.X if split is None else split.fit_transform(data.X)
+    model, notes = _trained(network, split, X, data, out, on_progress)
+    network = model_file.network_in(model)
+    some = X[_spread(len(X), MEASURED)]
+    codes = network.transform(some)
+    measures = _measures(network, some, codes, data)
+    drawn = some[_spread(len(some), SHOWN)]
+    _write_page(out, model, data, measures, np.array(notes["curve"]), codes.mean(axis=0), drawn, command)
+    return measures
+
+
+def _trained(
+    network: HebbianNetwork,
+    split: OnOff | None,
+    X: Any,
+    data: Data,
+    out: Path,
+    on_progress: Callable[[int, int], object],
+) -> tuple[Any, dict[str, Any]]:
+    identity = _identity(network, data)
+    file, part = out / "model.nc", out / f"model.{identity}.part.nc"
+    for saved in (file, part):
+        if saved.exists():
+            model, notes = model_file.read(saved, {name: getattr(network, name) for name in model_file.VALUES})
+            if notes.get("identity") == identity:
+                break
+            raise InputError(
+                f"out is {str(out)!r}, which holds a model of other data or parameters; choose another folder, or "
+                f"remove {saved}"
+            )
+    else:
+        model = network if split is None else make_pipeline(split, network)
+        notes = {"identity": identity, "curve": []}
+    network = model_file.network_in(model)
+    total, test = network.max_iter * len(X), X[_spread(len(X), TESTED)]
+    saved_at = time.monotonic()
+    if not hasattr(network, "state_"):
+        network.begin(X)  # before the folder is created, since X may be rejected
+        notes["curve"].append([0, 1 - network.score(test)])
+    files.make_writable("out", out, out)
+    for shown in network.iter_fit(X, resume=True):
+        on_progress(shown, total)
+        if shown >= len(notes["curve"]) * total / POINTS:
+            notes["curve"].append([shown, 1 - network.score(test)])
+        if time.monotonic() - saved_at > SAVE_EVERY and shown < total:
+            model_file.write(model, part, notes)
+            saved_at = time.monotonic()
+    on_progress(total, total)
+    if not file.exists():
+        model_file.write(model, file, notes)
+    part.unlink(missing_ok=True)
+    return model, notes
+
+
+def _identity(network: HebbianNetwork, data: Data) -> str:
+    """Identifies a model by its parameters, including user-defined equations, and its data."""
+    X = data.flat
+    equations = network.make_network(network.n_components, X.shape[1])
+    how = (network.hold, network.settle, network.max_iter, network.scale, network.random_state, network.engine)
+    how += ("from rest",) * bool(network.from_rest)  # which older models were not
+    return provenance.identity([type(network).__name__, equations, how, data.X.shape, str(data.X.dtype)], X)
+
+
+def _spread(samples: int, most: int) -> np.ndarray:
+    """Indices of at most this many samples, spread from first to last, since data are often sorted by class."""
+    return np.unique(np.linspace(0, samples - 1, min(samples, most)).round().astype(int))
+
+
+def _measures(network: HebbianNetwork, X: np.ndarray, codes: np.ndarray, data: Data) -> dict[str, Any]:
+    rows = X.reshape(len(X), -1) / network.scale_  # so that squares neither overflow nor underflow
+    again = network.inverse_transform(codes).reshape(rows.shape) / network.scale_
+    mean = np.tile(rows.mean(axis=0), (len(rows), 1))
+    known = {"X": rows, "reconstructed": again, "codes": codes, "W": network.components_}
+    known |= {"mean_rates": codes.mean(axis=0), **factors_of(data.stimulus)}
+    found: dict[str, Any] = {"samples": network.n_samples_seen_}
+    for name, measure in AT_END.items():
+        if (value := measure.of(known)) is not None:
+            found[name] = value
+        if name == "error":
+            found["error_of_mean"] = AT_END["error"].of({"X": rows, "reconstructed": mean})
+    return found | ({"factors": len(known["factors"])} if "factors" in known else {})
+
+
+def _write_page(
+    out: Path,
+    model: Any,
+    data: Data,
+    measures: dict[str, Any],
+    curve: np.ndarray,
+    activity: np.ndarray,
+    samples: np.ndarray,
+    command: str,
+) -> None:
+    from asynchebb.drawing import figures
+
+    network = model_file.network_in(model)
+    shape = data.shape if model is network else (2, *data.shape)
+    again = network.inverse_transform(network.transform(samples)).reshape(len(samples), -1)
+    pictures = {
+        "fields": figures.fields(network.components_, shape, activity, FIELDS),
+        "learning": figures.learning(curve, measures["error_of_mean"], activity),
+        "reconstructions": figures.reconstructions(samples.reshape(len(samples), -1), again, shape),
+    }
+    figures.save(pictures["fields"], out / "fields.png")
+    drawn_as = (
+        "" if data.X.ndim == 3 or data.stimulus is not None or shape[-2] == 1 else " × ".join(map(str, shape[-2:]))
+    )
+    below = {
+        "fields": f"Receptive fields (rows of W) of the {min(FIELDS, len(activity))} most active of {len(activity)} "
+        "neurons, the most active first, "
+        + (
+            "ON minus OFF, each scaled by its own largest weight (red is positive)."
+            if len(shape) == 3
+            else "each scaled from 0 to its own largest weight."
+        )
+        + (f" Since the number of features is a square, they are drawn as {drawn_as} images." if drawn_as else ""),
+        "learning": f"Left: reconstruction error on {min(TESTED, len(data.X))} of the samples during "
+        f"{network.max_iter} passes through the data. Right: mean rates.",
+        "reconstructions": (
+            "Samples (black) and their reconstructions by the settled network (blue)."
+            if shape[-2] == 1
+            else "Samples (top) and their reconstructions by the settled network (bottom)."
+        ),
+    }
+    parameters = {name: repr(value) for name, value in network.get_params().items()}
+    rows = {
+        "data": f"{data.name}: {len(data.X):,} samples of {' × '.join(map(str, data.X.shape[1:]))} numbers"
+        + ("" if model is network else ", signed, and so split into an ON and an OFF channel"),
+        "model": type(network).__name__ + "(" + ", ".join(f"{k}={v}" for k, v in parameters.items()) + ")",
+        "scale": f"data are divided by {network.scale_:.6g}",
+        "command": command,
+        "use it": f'ah.load_model("{out / "model.nc"}").transform(X), or asynchebb encode {out / "model.nc"} DATA',
+        "machine": pages.listed(provenance.machine()),
+        "versions": pages.listed(provenance.versions()),
+    }
+    measured = pages.facts(
+        {
+            ROW_LABELS[name]: f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+            for name, value in measures.items()
+        }
+    )
+    of = f"on {min(MEASURED, len(data.X)):,} of the {len(data.X):,} training samples"
+    title = f"What {type(network).__name__} learned from {data.name}"
+    body = f"<h1>{escape(title)}</h1><p>Measured {of}:</p>{measured}"
+    body += "".join(pages.figure(name, figures.png(pictures[name]), text) for name, text in below.items())
+    body += f"<h2>How it was made</h2>{pages.facts({name: text for name, text in rows.items() if text})}"
+    files.write_text(out / "report.html", pages.document(f"{type(network).__name__} on {data.name}", body))
+
+
+def encode(
+    model: Any, data: Data, out: Path, on_progress: Callable[[int, int], object] = lambda done, of: None
+) -> None:
+    """Write the codes of all samples, a few thousand at a time; a .npz also gets the labels, if there are any."""
+    if out.suffix not in (".npy", ".npz") or out.is_dir():
+        raise InputError(f"out is {str(out)!r}; it must be a file that ends in .npy or .npz")
+    files.make_writable("out", out, out.parent)
+    neurons = len(model_file.network_in(model).state_.W)
+    with files.atomic(out, out.parent) as temporary:
+        whole = out.suffix == ".npz"
+        codes: Any = (
+            np.empty((len(data.X), neurons), np.float32)
+            if whole
+            else np.lib.format.open_memmap(temporary, "w+", np.float32, (len(data.X), neurons))
+        )
+        for start in range(0, len(data.X), ROWS):
+            codes[start : start + ROWS] = model.transform(data.X[start : start + ROWS])
+            on_progress(min(start + ROWS, len(data.X)), len(data.X))
+        if whole:
+            with open(temporary, "wb") as file:
+                labels: dict[str, Any] = {} if data.labels is None else {"labels": data.labels}
+                np.savez(file, codes=codes, **labels)
+        else:
+            codes.flush()

@@ -1,0 +1,119 @@
+"""Where a result comes from: what identifies it, which versions made it, on which machine.
+
+One policy holds for everything that is saved. A run is identified by the values that determine it and by
+RESULTS_VERSION, which stands for the model's equations and engines; so is a model that was learned, with its data. What
+was measured of them depends on the code that measured it, and is identified by `code()` as well.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import version
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from asynchebb import equations
+from asynchebb.checks import ADDED_LATER, InputError
+from asynchebb.measures import Measure
+
+# Incremented by a release whose results differ from the previous one's, so that saved runs are run again.
+RESULTS_VERSION = 2
+
+PACKAGES = ("asynchebb", "numpy", "numba", "scipy", "scikit-learn", "matplotlib", "xarray")
+
+
+def identity(value: Any, *arrays: np.ndarray) -> str:
+    """A name for what is determined by these values and by large arrays: the same on any machine, and different if
+    anything in them changes."""
+    digest = hashlib.sha256(f"{RESULTS_VERSION} {describe(value)}".encode())
+    for array in arrays:
+        for block in _blocks(array):
+            digest.update(np.ascontiguousarray(block).tobytes())
+    return digest.hexdigest()[:20]
+
+
+def _blocks(array: np.ndarray, at_once: int = 2**24) -> Iterable[np.ndarray]:
+    """Some rows at a time: the array may be larger than memory."""
+    rows = max(1, at_once // max(1, array[:1].nbytes))
+    return (array[start : start + rows] for start in range(0, len(array), rows))
+
+
+@cache
+def code() -> str:
+    """A digest of the package's code, without comments and docstrings."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(ast.dump(_without_docstrings(ast.parse(file.read_text(encoding="utf-8")))).encode())
+    return digest.hexdigest()
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
+    return tree
+
+
+def describe(value: Any) -> str:
+    """A canonical description of a value: class, fields, contents of arrays."""
+    return json.dumps(_plain(value), sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):  # 100 and 100.0 are the same constant
+        number = float(value)
+        return int(number) if number.is_integer() else number
+    if isinstance(value, np.ndarray):
+        content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        return {"array": content, "shape": value.shape, "dtype": str(value.dtype)}
+    if isinstance(value, Measure):
+        return {"measure": value.digest}
+    if hasattr(value, "digest"):
+        return {"class": type(value).__name__, "digest": value.digest}
+    if dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
+        cls: type = type(value)
+        # A user-defined class is identified by its equations, not only by its name.
+        own = not cls.__module__.startswith("asynchebb.")
+        code = {"code": equations.fingerprint(cls), "floor": getattr(value, "floor", 0)} if own else {}
+        fields = {
+            name: _plain(field) for name, field in equations.constants(value).items() if not _is_tacit(value, name)
+        }
+        return {"class": cls.__name__, **code, **fields}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    raise InputError(f"{value!r} has no fields that identify it; make its class a frozen dataclass")
+
+
+def _is_tacit(value: Any, name: str) -> bool:
+    """Is this a field added in a later version, at its default value?"""
+    field = getattr(type(value), "__dataclass_fields__", {}).get(name)
+    return field is not None and ADDED_LATER in field.metadata and getattr(value, name) == field.default
+
+
+@cache
+def versions() -> dict[str, str]:
+    """The versions of Python and of the packages that a result may depend on."""
+    return {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}}
+
+
+def machine() -> dict[str, Any]:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        processor = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        processor = platform.processor() or platform.machine()
+    return {"processor": processor, "cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}"}

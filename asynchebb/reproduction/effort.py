@@ -1,0 +1,69 @@
+"""What a reproduction takes, in time and memory, and what the paper says of that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from asynchebb.files import write_text
+from asynchebb.reproduction.claims import Claim, Part, judge
+from asynchebb.reproduction.findings import Judged
+from asynchebb.reproduction.readings import PRESET
+from asynchebb.runs.run import Run
+from asynchebb.sweeps.folder import read
+
+WORK = Claim(
+    "S",
+    "App. D",
+    "A simulation takes a few hours on a desktop, and less than 4 GB.",
+    "a few hours, 4 GB",
+    {
+        "hours": "hours for ten million Euler steps on one core, mean of all runs here, their tests included",
+        "gigabytes": "memory of the largest process (GB)",
+    },
+    (
+        Part("ten million steps take less than three hours", lambda v: v.hours < 3),
+        Part("no process takes more than 4 GB", lambda v: v.gigabytes < 4),
+    ),
+)
+
+
+def judged(work: Mapping[str, Any]) -> Judged:
+    hours = work["seconds"] * work["workers"] / max(1, work["steps"]) * 1e7 / 3600
+    verdict = judge(WORK, {"hours": [hours], "gigabytes": [work["peak_memory"] / 1e9]})
+    return Judged(WORK, {PRESET: verdict}, verdict.holds)
+
+
+def so_far(out: Path, scale: str) -> dict[str, Any]:
+    nothing = {"seconds": 0.0, "drawing": 0.0, "runs": 0, "steps": 0, "peak_memory": 0, "workers": 0}
+    found = read(out / "work.json").get(scale)
+    return nothing | (found if isinstance(found, dict) else {})
+
+
+def add(
+    out: Path, scale: str, seconds: float = 0.0, workers: int = 0, done: Sequence[Run] = (), drawing: float = 0.0
+) -> None:
+    """Of all calls so far at this scale, interrupted ones included; of measuring and drawing, the longest."""
+    before = so_far(out, scale)
+    now = {
+        "seconds": before["seconds"] + seconds,
+        "drawing": max(before["drawing"], drawing),
+        "runs": before["runs"] + len(done),
+        "steps": before["steps"] + sum(run.steps for run in done),
+        "peak_memory": max(before["peak_memory"], peak_memory()),
+        "workers": workers or before["workers"],
+    }
+    write_text(out / "work.json", json.dumps({**read(out / "work.json"), scale: now}, indent=1) + "\n")
+
+
+def peak_memory() -> int:
+    """Bytes that the largest of this process and its workers has held; 0 where the system does not tell."""
+    try:
+        import resource
+        import sys
+    except ImportError:
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))

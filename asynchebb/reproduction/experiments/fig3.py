@@ -1,0 +1,165 @@
+"""Figure 3: three sets of stimuli one after the other. What is kept of the first ones?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from asynchebb.drawing import figures
+from asynchebb.reproduction.claims import Claim, Means, Numbers, Part
+from asynchebb.reproduction.readings import NOTEBOOK, PRESET, readings, seeds, set_names, sets, three_sets
+from asynchebb.reproduction.results import Key, Results, after_sets, ends
+from asynchebb.reproduction.scale import Scale
+from asynchebb.runs.run import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Three sets in succession"
+DRAWN = {"fig3": PRESET, "fig3-notebook": NOTEBOOK}
+COMPARED = ("asynchronous", "discrete")
+
+
+def runs(scale: Scale) -> dict[Key, Run]:
+    return {
+        (name, model, seed): three_sets(scale, reading, model, seed)
+        for name, reading in readings(scale).items()
+        for model in COMPARED
+        for seed in seeds(scale, name)
+    }
+
+
+def measure(scale: Scale, results: Results) -> Numbers:
+    numbers: dict[str, dict[str, list[float]]] = {}
+    for name, model, seed in results:
+        for measured, value in after_sets(results[name, model, seed], sets(scale)).items():
+            numbers.setdefault(name, {}).setdefault(f"{model}_{measured}", []).append(value)
+    return numbers
+
+
+def _shows(model: str) -> dict[str, str]:
+    return {
+        f"{model}_{name}_{number}": says.format(number)
+        for name, says in (
+            ("untrained", "error on set {} before training"),
+            ("learnt", "error on set {} at the end of its own phase"),
+            ("end", "error on set {} at the end"),
+        )
+        for number in (1, 2, 3)
+    }
+
+
+def _each(v: Means, model: str, name: str) -> np.ndarray:
+    return np.array([v[f"{model}_{name}_{number}"] for number in (1, 2, 3)])
+
+
+def _is_learnt(model: str) -> Part:
+    return Part(
+        "each set is learnt in its phase: the error falls to at most half of the untrained network's",
+        lambda v: bool(np.all(_each(v, model, "learnt") <= _each(v, model, "untrained") / 2)),
+        is_given=True,
+    )
+
+
+CLAIMS = (
+    Claim(
+        "3a",
+        "Fig. 3A",
+        "After three sets in succession the asynchronous network's error is low on all three.",
+        "retains its fields, and with them a low error on all three sets",
+        _shows("asynchronous"),
+        (
+            _is_learnt("asynchronous"),
+            Part(
+                "it stays: at the end the error is at most 0.1 above that, on each set",
+                lambda v: bool(np.all(_each(v, "asynchronous", "end") <= _each(v, "asynchronous", "learnt") + 0.1)),
+            ),
+            Part(
+                "at the end the error is at most half of the untrained network's on each set",
+                lambda v: bool(np.all(_each(v, "asynchronous", "end") <= _each(v, "asynchronous", "untrained") / 2)),
+            ),
+        ),
+        "at the end of its own phase each set's error is {asynchronous_learnt_1}, {asynchronous_learnt_2} and "
+        "{asynchronous_learnt_3}; at the end of all {asynchronous_end_1}, {asynchronous_end_2} and "
+        "{asynchronous_end_3} (untrained {asynchronous_untrained_1}, {asynchronous_untrained_2} and "
+        "{asynchronous_untrained_3}). Many settings were searched for one that keeps all: see “One setting for all "
+        "figures?”.",
+    ),
+    Claim(
+        "3b",
+        "Fig. 3B",
+        "The discrete network's error rises again on sets 1 and 2.",
+        "adapts all its fields to the new set: high errors on sets 1 and 2 at the end",
+        _shows("discrete"),
+        (
+            _is_learnt("discrete"),
+            Part("set 1 rises by more than 0.1 until the end", lambda v: v.discrete_end_1 > v.discrete_learnt_1 + 0.1),
+            Part("set 2 rises by more than 0.1 until the end", lambda v: v.discrete_end_2 > v.discrete_learnt_2 + 0.1),
+        ),
+        "at the end of their phases the errors are {discrete_learnt_1}, {discrete_learnt_2}, {discrete_learnt_3} "
+        "(untrained {discrete_untrained_1}, {discrete_untrained_2}, {discrete_untrained_3}), at the end of all "
+        "{discrete_end_1}, {discrete_end_2}, {discrete_end_3}.",
+    ),
+    Claim(
+        "3c",
+        "Fig. 3 insets, F3, F4",
+        "In the asynchronous network unstructured and redundant fields take up the new sets, not the tuned ones.",
+        "unstructured and redundant fields are primarily used to encode new data",
+        {
+            "asynchronous_bars_kept": "share of the bars found in phase 1 that some neuron still shows at the end",
+            "asynchronous_fields_kept": "share of the fields that showed a bar and still show it",
+            "asynchronous_took_up": "fields that show a factor of sets 2 and 3 at the end",
+            "asynchronous_taken_from_free": "share of them that were unstructured or redundant after phase 1",
+        },
+        (
+            Part("at least 90 % of the bars are still shown at the end", lambda v: v.asynchronous_bars_kept >= 0.9),
+            Part(
+                "more than half of the fields that show a new factor were unstructured or redundant",
+                lambda v: v.asynchronous_taken_from_free > 0.5,
+            ),
+        ),
+        "of the bars found in the first phase {asynchronous_bars_kept} are still shown at the end. Of the fields that "
+        "came to show a factor of the new sets {asynchronous_taken_from_free} had been unstructured or redundant.",
+    ),
+)
+
+
+def captions(scale: Scale) -> dict[str, str]:
+    return {
+        name: f"Reading: {reading}. Error at step 500 of a presentation on each of three sets, which are shown one "
+        "after the other (dashed lines: the set changes), for the asynchronous (A) and the discrete network (B), "
+        "mean and standard deviation over seeds. Sets 2 and 3 are our choice, since the paper does not describe its "
+        "own. Below, the fields of the same 20 neurons, drawn at random, after each phase (seed 0)."
+        for name, reading in DRAWN.items()
+    }
+
+
+def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
+    return {name: _draw(scale, results, reading) for name, reading in DRAWN.items()}
+
+
+SET_COLOURS = ("tab:purple", "tab:brown", "tab:pink")
+
+
+@figures.styled
+def _draw(scale: Scale, results: Results, reading: str) -> Figure:
+    figure, axes = figures.lettered(["AB", "xyzuvw"], (7.2, 3.9), [1.6, 1.0], letters="AB")
+    chosen = np.random.default_rng(0).choice(scale.n, 20, replace=False)
+    for letter, model, insets in (("A", "asynchronous", "xyz"), ("B", "discrete", "uvw")):
+        of = [results[reading, model, seed] for seed in range(scale.seeds)]
+        step, last = np.asarray(of[0]["step"]), ends(of[0])
+        for number, (colour, name) in enumerate(zip(SET_COLOURS, set_names(scale), strict=True)):
+            error = [kept["error_last"][:, number] for kept in of]
+            figures.mean_and_sd(axes[letter], step, error, color=colour, label=name)
+        for end in last[:-1]:
+            axes[letter].axvline(step[end], color="tab:red", linestyle="--", linewidth=0.8)
+        figures.steps_axis(axes[letter], "reconstruction error")
+        axes[letter].set_title(model, color=figures.COLOURS[model])
+        for inset, end, number in zip(insets, last, (1, 2, 3), strict=True):
+            figures.mosaic(axes[inset], of[0]["W"][end][chosen], (scale.p, scale.p), np.arange(20.0)[::-1])
+            axes[inset].set_title(f"after set {number}", fontsize=7)
+    axes["A"].legend(edgecolor="white", framealpha=0.9, fontsize=6, loc="upper left", handlelength=1)
+    for letter in "AB":
+        axes[letter].set_ylim(0, 0.95)  # room for the legend
+    return figure

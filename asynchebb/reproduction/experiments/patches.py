@@ -1,0 +1,131 @@
+"""Beyond the paper: natural images. Do oriented, localised fields emerge, as in simple cells?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from asynchebb.drawing import figures
+from asynchebb.network import MODELS
+from asynchebb.reproduction.claims import Claim, Numbers, Part
+from asynchebb.reproduction.experiments import gabor
+from asynchebb.reproduction.readings import NOTEBOOK, PRESET, READINGS, WHOLE
+from asynchebb.reproduction.results import Kept, Key, Results, most_active
+from asynchebb.reproduction.scale import Scale
+from asynchebb.runs.run import Phase, Probe, Run
+from asynchebb.stimuli import Patches
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Natural image patches"
+DRAWN = {"patches": PRESET, "patches-notebook": NOTEBOOK}
+PIXELS = 12
+BINS = 8  # of orientation
+GOOD_FIT = 0.5  # share of a field's variance that a Gabor function explains
+
+
+def runs(scale: Scale) -> dict[Key, Run]:
+    shown = Patches(min(PIXELS, scale.p))
+    found: dict[Key, Run] = {}
+    for name in WHOLE:
+        reading, neurons = READINGS[name], min(scale.n, 200)
+        phase = Phase(shown, max(1, scale.side_steps // reading.hold), reading.hold, 1, reading.from_rest)
+        probe = Probe(shown, scale.settled, scale.settling, reading.from_rest)
+        for model in MODELS:
+            found[name, model] = Run(reading.network(model, neurons, shown.m), (phase,), (probe,), ())
+    return found
+
+
+def measure(scale: Scale, results: Results) -> Numbers:
+    numbers: dict[str, dict[str, list]] = {name: {} for name in WHOLE}
+    for name, model in results:
+        kept, measures = results[name, model], numbers[name]
+        for when, snapshot in (("", -1), ("untrained_", 0)):
+            if when and model != "asynchronous":
+                continue  # all start from the same weights
+            fits = [gabor.fit(field) for field in _fields(kept, snapshot)]
+            good = [found for found in fits if found.explained > GOOD_FIT]
+            side = figures.picture_shape(kept)[-1]
+            angles = [found.orientation for found in good]
+            measures[f"{model}_{when}good"] = [len(good) / len(fits)]
+            measures[f"{model}_{when}width"] = [
+                float(np.median([found.width for found in good])) / side if good else 1.0
+            ]
+            counted = np.histogram(angles, BINS, (0, np.pi))[0]
+            measures[f"{model}_{when}orientations"] = [float(np.count_nonzero(counted))]
+            measures[f"{model}_{when}angles"] = [angles]
+            measures[f"{model}_{when}explained"] = [[found.explained for found in fits]]
+        measures[f"{model}_error"] = [float(kept["error_last"][-1, 0])]
+    return numbers
+
+
+def _fields(kept: Kept, snapshot: int) -> np.ndarray:
+    """ON minus OFF of the most active neurons."""
+    W = np.asarray(kept["W"][snapshot])[most_active(kept)]
+    fields = W.reshape(len(W), *figures.picture_shape(kept))
+    return fields[:, 0] - fields[:, 1]
+
+
+CLAIMS = (
+    Claim(
+        "N",
+        "ours",
+        "Shown patches of photographs, the asynchronous network learns oriented, localised fields.",
+        "not in the paper; found in Hebbian/anti-Hebbian networks by Falconbridge et al. (2006)",
+        {
+            "asynchronous_good": "share of the 100 most active fields that are Gabor functions (R² > 0.5)",
+            "asynchronous_untrained_good": "share of them before training",
+            "asynchronous_width": "share of the patch's side that their envelope is wide (median)",
+            "asynchronous_orientations": f"orientations found, of {BINS}",
+            "discrete_good": "share of Gabor functions, discrete",
+            "continuous_good": "share of Gabor functions, continuous",
+        },
+        (
+            Part("more than half of the fields are Gabor functions", lambda v: v.asynchronous_good > 0.5),
+            Part(
+                "fewer than a tenth are before training", lambda v: v.asynchronous_untrained_good < 0.1, is_given=True
+            ),
+            Part("they are localised: a quarter of the patch wide or less", lambda v: v.asynchronous_width <= 0.25),
+            Part("all eight orientations are there", lambda v: v.asynchronous_orientations == BINS),
+        ),
+        "{asynchronous_good} of the asynchronous network's fields are explained by a Gabor function to more than half "
+        "of their variance (before training {asynchronous_untrained_good}), {discrete_good} of the discrete and "
+        "{continuous_good} of the continuous network's; their median width is {asynchronous_width} of the patch.",
+    ),
+)
+
+
+def captions(scale: Scale) -> dict[str, str]:
+    return {
+        figure: f"Reading: {reading}; {min(scale.n, 200)} neurons, whitened patches of {min(PIXELS, scale.p)} pixels "
+        "per side in an ON and an OFF channel. (A–C) Fields (ON minus OFF) of the 100 most active neurons. (D) How "
+        "much of a field's variance a Gabor function explains; grey before training. (E) Orientations of the fields "
+        "of which it explains more than half. Not in the paper."
+        for figure, reading in DRAWN.items()
+    }
+
+
+def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
+    return {name: _draw(results, numbers[reading], reading) for name, reading in DRAWN.items()}
+
+
+@figures.styled
+def _draw(results: Results, measures: Any, reading: str) -> Figure:
+    figure, axes = figures.lettered(["ABC", "DE"], (7.2, 4.8), [1.6, 1])
+    bins = [*np.linspace(0, 1, 21)]
+    untrained = np.clip(measures["asynchronous_untrained_explained"][0], 0, 1)
+    axes["D"].hist(untrained, bins, color="lightgray", label="untrained")
+    for letter, model in zip("ABC", MODELS, strict=True):
+        colour = figures.COLOURS[model]
+        figures.fields_at_end(axes[letter], results[reading, model])
+        axes[letter].set_title(model, color=colour)
+        explained = np.clip(measures[f"{model}_explained"][0], 0, 1)
+        axes["D"].hist(explained, bins, histtype="step", color=colour, label=model)
+        counted, edges = np.histogram(measures[f"{model}_angles"][0], BINS, (0, np.pi))
+        axes["E"].stairs(counted, np.degrees(edges), color=colour)
+    axes["D"].set(xlabel="variance explained by a Gabor function", ylabel="fields")
+    axes["D"].legend(frameon=False, fontsize=6)
+    axes["E"].set(xlabel="orientation (degrees)", ylabel="fields", xticks=range(0, 181, 45))
+    return figure

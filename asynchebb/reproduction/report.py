@@ -1,0 +1,316 @@
+"""The report of a reproduction: a self-contained HTML page, a Markdown table and JSON."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from asynchebb import provenance
+from asynchebb.drawing import pages
+from asynchebb.reproduction.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Part, Verdict
+from asynchebb.reproduction.findings import Judged, Outcome
+from asynchebb.reproduction.readings import PAPERS_HOLD, PRESET, READINGS, readings
+from asynchebb.reproduction.scale import SCALES
+
+TOO_SHORT = "Smoke scale: the runs are far too short to learn anything. This only shows that the code works."
+MARKS = {HOLDS: "✓", IN_PART: "◐", FAILS: "✗", NOT_RUN: "·"}
+KINDS = {HOLDS: "yes", IN_PART: "part", FAILS: "no", NOT_RUN: "none"}
+
+
+def as_json(outcome: Outcome) -> dict[str, Any]:
+    """All verdicts, with the measurements behind them."""
+    claims = [
+        {
+            "id": judged.claim.id,
+            "where": judged.claim.where,
+            "claim": judged.claim.says,
+            "paper": judged.claim.paper,
+            "holds": judged.overall,
+            "measures": dict(judged.claim.shows),
+            "readings": {reading: verdict._asdict() for reading, verdict in judged.tried.items()},
+            "instead": instead(judged, outcome.scale),
+        }
+        for judged in _claims(outcome)
+    ]
+    return {
+        "scale": {"name": outcome.scale, **SCALES[outcome.scale]._asdict()},
+        "preset": PRESET,
+        "readings": {name: _values(reading) for name, reading in readings(SCALES[outcome.scale]).items()},
+        "work": outcome.work,
+        "machine": provenance.machine(),
+        "versions": provenance.versions(),
+        "failures": outcome.failures,
+        "claims": claims,
+    }
+
+
+def _claims(outcome: Outcome) -> list[Judged]:
+    return [judged for finding in outcome.findings for judged in finding.claims]
+
+
+def _values(reading: Any) -> dict[str, Any]:
+    return {name: value if isinstance(value, int | float) else repr(value) for name, value in reading._asdict().items()}
+
+
+def instead(judged: Judged, scale: str) -> str:
+    """What happens if a claim does not hold: its text, with the values measured under the presets' reading."""
+    if judged.overall in (HOLDS, NOT_RUN) or scale == "smoke":  # runs this short show nothing
+        return ""
+    tried = judged.tried
+    first = PRESET if PRESET in tried else next(iter(tried))
+    verdict = tried[first]
+    measured = {name: number(value, judged.claim.shows[name]) for name, value in verdict.mean.items()}
+    sentences = [f"Under “{first}”: {judged.claim.instead.format(**measured)}"]
+    # Readings that do not affect the claim give the same numbers and are not listed again.
+    tried = {name: one for name, one in tried.items() if name == next(k for k in tried if tried[k].mean == one.mean)}
+    if len(tried) > 1:
+        under = {kind: [f"“{name}”" for name in tried if tried[name].holds == kind] for kind in (HOLDS, IN_PART, FAILS)}
+        verdicts = "; ".join(f"it {kind} under {', '.join(names)}" for kind, names in under.items() if names)
+        sentences.append(f"Of the readings tried, {verdicts}.")
+    return " ".join(sentences)
+
+
+def number(value: float, says: str = "") -> str:
+    """Shares in per cent, other values with a sensible number of digits."""
+    if says.startswith("share"):
+        return f"{100 * value:.0f} %"
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 0.1 or not value else 3
+    return f"{value:,.{digits}f}"
+
+
+def markdown(content: dict[str, Any], beside: dict[str, Any] | None = None) -> str:
+    """The claims as a table, with a paragraph on each that does not hold; optionally with verdicts at another scale.
+
+    Both arguments are results of `as_json`.
+    """
+    scales = [one["scale"] for one in (content, beside) if one]
+    shown = [*content["readings"]]
+    lines = [
+        "# Which of the paper's claims hold",
+        "",
+        " ".join(
+            f"Made by `asynchebb reproduce --scale {scale['name']}`: n = {scale['n']}, {scale['p']} × {scale['p']} "
+            f"pixels, {scale['steps']:,} Euler steps per run, {scale['seeds']} seeds for figures 1 to 3 (but 2D to 2F) "
+            "under the readings of the presets and the notebook, one elsewhere."
+            for scale in scales
+        )
+        + f" ✓ holds, ◐ holds in part, ✗ does not hold, · not run, under each reading (at {scales[0]['name']} scale); "
+        "the overall verdict gives priority to the presets' reading. The report lists the measurements and the margins "
+        f"by which each claim is judged.{f' {TOO_SHORT}' if scales[0]['name'] == 'smoke' else ''}",
+        "",
+        f"| | claim | where | {' | '.join(scale['name'] for scale in scales)} | {' | '.join(shown)} |",
+        "| --- " * (3 + len(scales) + len(shown)) + "|",
+    ]
+    elsewhere = {claim["id"]: claim for claim in beside["claims"]} if beside else {}
+    for claim in content["claims"]:
+        verdicts = [claim["holds"], *([elsewhere.get(claim["id"], {}).get("holds", NOT_RUN)] if beside else [])]
+        marks = [MARKS[claim["readings"].get(name, {}).get("holds", NOT_RUN)] for name in shown]
+        overall = [f"{MARKS[verdict]} {verdict}" for verdict in verdicts]
+        lines.append(f"| {' | '.join([claim['id'], claim['claim'], claim['where'], *overall, *marks])} |")
+    for one in (content, beside):
+        if one and one["scale"]["name"] != "smoke":  # runs this short show nothing
+            lines += ["", f"## What happens instead, {one['scale']['name']} scale", ""]
+            lines += [
+                f"**{claim['id']}** ({claim['holds']}). {claim['instead']}\n"
+                for claim in one["claims"]
+                if claim["instead"]
+            ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def page(outcome: Outcome, pictures: Path) -> str:
+    """The whole report."""
+    claims, shown = _claims(outcome), [*readings(SCALES[outcome.scale])]
+    counted = {kind: sum(judged.overall == kind for judged in claims) for kind in (HOLDS, IN_PART, FAILS)}
+    tally = " ".join(
+        f'<span class="tally {KINDS[kind]}"><b>{count}</b> {escape(_plural(kind, count))}</span>'
+        for kind, count in counted.items()
+    )
+    smoke = f'<p class="warning">{TOO_SHORT}</p>' if outcome.scale == "smoke" else ""
+    failed = "".join(
+        f"<li>{escape(name)}: {escape(why.splitlines()[0] if why else '')}</li>"
+        for name, why in outcome.failures.items()
+    )
+    failures = (
+        f'<p class="warning">These runs failed; whatever depends on them is left out:</p><ul>{failed}</ul>'
+        if failed
+        else ""
+    )
+    body = f"""<header>
+<h1>Asynchronous Hebbian/anti-Hebbian networks, reproduced</h1>
+<p>Every figure and every claim of Aguiar &amp; Hennig (2024), recomputed by <b>asynchebb</b> and judged by margins
+fixed before the runs. Added after the first report, before their numbers were seen: a second way of counting changed
+synapses (2g, 2h), 1b′, T, I, L, and J under each reading.
+A claim <b class="yes">holds ✓</b> if it does so under the presets' reading of the paper
+(<i>{escape(PRESET)}</i>); it <b class="part">holds in part ◐</b> if only part of it holds there, or if all of it holds
+under another reading; otherwise it <b class="no">does not hold ✗</b>. Click on a claim to see the measurements.</p>
+<p>{tally}</p>
+{smoke}{failures}
+</header>
+<nav>{" ".join(f'<a href="#{one.name}">{escape(_heading(one.name))}</a>' for one in outcome.findings if one.figures)}
+<a href="#readings">readings</a> <a href="#made">how it was made</a></nav>
+<section id="claims"><h2>Claims</h2>
+<div class="row head"><span></span><span></span><span><i>overall</i></span>
+{"".join(f'<span><i title="{escape(_about(name))}">{escape(name)}</i></span>' for name in shown)}</div>
+{"".join(_claim(judged, outcome.scale, shown) for judged in claims)}
+{_tally(claims, shown)}
+</section>
+{"".join(_finding(finding, pictures) for finding in outcome.findings if finding.figures)}
+{_readings(shown)}
+{_made(outcome)}"""
+    title = "Asynchronous Hebbian/anti-Hebbian networks, reproduced"
+    return pages.document(title, body, STYLE.replace("READINGS", str(len(shown))))
+
+
+def _plural(kind: str, count: int) -> str:
+    return kind if count == 1 else {HOLDS: "hold", IN_PART: "hold in part", FAILS: "do not hold"}[kind]
+
+
+def _heading(name: str) -> str:
+    return f"Figure {name[3:]}" if name.startswith("fig") else name.replace("_", " ").replace("-", " ").capitalize()
+
+
+def _about(name: str) -> str:
+    return ", ".join(f"{field} = {value}" for field, value in _values(READINGS[name]).items())
+
+
+def _mark(kind: str) -> str:
+    return f'<span class="{KINDS[kind]}" title="{kind}">{MARKS[kind]}</span>'
+
+
+def _claim(judged: Judged, scale: str, columns: list[str]) -> str:
+    claim, shown = judged.claim, judged.tried
+    marks = "".join(_mark(judged.under(name)) for name in columns)
+    paragraph = instead(judged, scale)
+    return f"""<details class="claim" id="claim-{claim.id.replace(", ", "-")}"><summary class="row">
+<b>{escape(claim.id)}</b>
+<span>{escape(claim.says)}<br><small>{escape(claim.where)}: {escape(claim.paper)}</small></span>
+<span class="over {KINDS[judged.overall]}" title="{judged.overall}">{MARKS[judged.overall]}</span>{marks}</summary>
+<div class="body">
+{f"<p><b>Instead:</b> {escape(paragraph)}</p>" if paragraph else ""}
+<div class="wide"><table><tr><th>Criterion (for the mean over seeds; small: individual seeds that meet it)</th>
+{"".join(f"<th>{escape(name)}</th>" for name in shown)}</tr>
+{"".join(_part_row(part, shown) for part in claim.parts)}
+<tr><th>Measured (mean ± sd)</th>{"<th></th>" * len(shown)}</tr>
+{"".join(_measure_row(name, says, shown) for name, says in claim.shows.items())}</table></div></div></details>
+"""
+
+
+def _tally(claims: list[Judged], columns: list[str]) -> str:
+    """The share of parts that hold under each reading, for the claims judged under all readings."""
+    common = [one for one in claims if all(one.under(name) != NOT_RUN for name in columns)]
+    if not common:
+        return ""
+    cells = "".join(f"<small>{round(100 * share)}%</small>" for share in parts_that_hold(common, columns).values())
+    names = ", ".join(one.claim.id for one in common)
+    return f"""<div class="row tallies"><b></b><span><small>Share of criteria met, over the claims judged
+under all of these readings ({escape(names)})</small></span><span></span>{cells}</div>"""
+
+
+def parts_that_hold(claims: list[Judged], columns: list[str]) -> dict[str, float]:
+    """The share of all parts of these claims that hold under each reading."""
+    held = {name: [part for one in claims for part in one.verdicts[name].parts.values()] for name in columns}
+    return {name: sum(of) / len(of) for name, of in held.items()}
+
+
+def _part_row(part: Part, shown: dict[str, Verdict]) -> str:
+    """Whether a part holds for the mean over seeds, and for how many single seeds it does."""
+    cells = ""
+    for verdict in shown.values():
+        count = len(next(iter(verdict.values.values())))
+        alone = f" <small>{verdict.seeds[part.says]}/{count}</small>" if count > 1 else ""
+        cells += f"<td>{_mark(HOLDS if verdict.parts[part.says] else FAILS)}{alone}</td>"
+    given = " <small>(a precondition: does not count on its own)</small>" if part.is_given else ""
+    return f"<tr><td>{escape(part.says)}{given}</td>{cells}</tr>"
+
+
+def _measure_row(name: str, says: str, shown: dict[str, Verdict]) -> str:
+    cells = "".join(
+        f"<td>{number(verdict.mean[name], says)}{_of_each_seed(verdict.values[name], says)}</td>"
+        for verdict in shown.values()
+    )
+    return f"<tr><td>{escape(says)}</td>{cells}</tr>"
+
+
+def _of_each_seed(values: list[float], says: str) -> str:
+    return f" <small>({', '.join(number(value, says) for value in values)})</small>" if len(values) > 1 else ""
+
+
+def _finding(finding: Any, pictures: Path) -> str:
+    drawn = "".join(_figure(name, caption, pictures) for name, caption in finding.figures.items())
+    return f'<section id="{finding.name}"><h2>{_heading(finding.name)}: {escape(finding.title)}</h2>{drawn}</section>\n'
+
+
+def _figure(name: str, caption: str, pictures: Path) -> str:
+    below = f'<b>{_heading(name)}.</b> {escape(caption)} <a href="{pictures.name}/{name}.pdf">PDF</a>'
+    return pages.figure(name, (pictures / f"{name}.png").read_bytes(), below)
+
+
+def _readings(shown: list[str]) -> str:
+    fields = [*READINGS[PRESET]._fields]
+    head = "".join(f"<th>{escape(field)}</th>" for field in fields)
+    rows = "".join(
+        f"<tr><td>{escape(name)}{' (the presets)' if name == PRESET else ''}</td>"
+        + "".join(f"<td>{escape(str(value))}</td>" for value in _values(READINGS[name]).values())
+        + "</tr>"
+        for name in shown
+    )
+    return f"""<section id="readings"><h2>Readings</h2>
+<p>The paper's text, its appendix and the authors' notebook leave these choices open or disagree on them.
+<i>asynchronous</i>, <i>continuous</i> and <i>discrete</i> are the rules of the three models, <i>r_b</i> and <i>r_r</i>
+the asynchronous network's threshold and refractory period.</p>
+<div class="wide"><table><tr><th>reading</th>{head}</tr>{rows}</table></div></section>
+"""
+
+
+def _made(outcome: Outcome) -> str:
+    scale, work = SCALES[outcome.scale], outcome.work
+    took = timedelta(seconds=round(work["seconds"]))
+    rows = {
+        "scale": f"{outcome.scale}: {scale.n} neurons, {scale.p} × {scale.p} pixels, {scale.steps:,} Euler "
+        f"steps per run on one set, {scale.steps_per_phase:,} on each of three sets; in our own experiments "
+        f"{scale.side_steps:,}, half of that on each of four sets; "
+        f"{scale.seeds} seeds (0 to {scale.seeds - 1}) for figures 1 to 3 (but 2D to 2F) under the readings of the "
+        "presets and the notebook, one (0) for the others",
+        "tests": f"on the frozen network: {scale.tested} stimuli held for {PAPERS_HOLD} steps, as in the paper, and "
+        f"{scale.settled} held for {scale.settling}; after several sets, {scale.tested_after} of each for as long",
+        "runs": f"{work['runs']:,}, with {work['steps']:,} Euler steps in total",
+        "wall time of the runs": f"{took} on {work['workers'] or 'a cluster’s'} cores",
+        "wall time of measuring and drawing": f"{timedelta(seconds=round(work['drawing']))}, once",
+        "largest process": f"{work['peak_memory'] / 1e6:,.0f} MB" if work["peak_memory"] else "not known",
+        "machine": pages.listed(provenance.machine()),
+        "versions": pages.listed(provenance.versions()),
+        "command": f"asynchebb reproduce --scale {outcome.scale}",
+        "numbers": "all are in claims.json next to this page; the runs are in sweep/runs (NetCDF)",
+    }
+    return f'<section id="made"><h2>How it was made</h2>{pages.facts(rows)}</section>'
+
+
+STYLE = """
+:root { --yes: #1a7f37; --part: #b26a00; --no: #c62828; --none: #9aa0a6; }
+nav { position: sticky; top: 0; background: #fffffff2; padding: 8px 0; z-index: 1; border-bottom: 1px solid #d8dee4; }
+nav a { margin-right: 12px; color: #0b57d0; text-decoration: none; white-space: nowrap; }
+.yes { color: var(--yes); } .part { color: var(--part); } .no { color: var(--no); } .none { color: var(--none); }
+.tally { display: inline-block; border: 1px solid; border-radius: 16px; padding: 2px 14px; margin-right: 8px; }
+.tally b { font-size: 20px; }
+.warning { background: #fff3cd; border-left: 4px solid #e0a800; padding: 8px 12px; }
+.row { display: grid; grid-template-columns: 58px minmax(260px, 1fr) 56px repeat(READINGS, 34px); align-items: center;
+  gap: 2px; }
+.row > span:nth-child(n+3), .row > .over { text-align: center; font-size: 18px; font-weight: 600; }
+.row > .over { font-size: 24px; }
+.head { height: 190px; align-items: end; margin-top: 8px; }
+.head i { writing-mode: vertical-rl; transform: rotate(180deg); font: 12px/1.2 system-ui;
+  color: #57606a; display: inline-block; }
+.tallies { border-top: 2px solid #d8dee4; padding: 6px 0; color: #57606a; text-align: center; }
+.tallies span { text-align: left; }
+.body td { white-space: nowrap; } .body td:first-child { white-space: normal; min-width: 260px; }
+.claim { border-top: 1px solid #eaeef2; } .claim summary { cursor: pointer; padding: 6px 0; list-style: none; }
+.claim summary:hover { background: #f6f8fa; } .claim small { color: #57606a; }
+.body { padding: 4px 12px 16px 52px; background: #f6f8fa; } .wide { overflow-x: auto; }
+@media (max-width: 800px) {
+  .row { grid-template-columns: 40px 1fr 44px; }
+  .row > span:nth-child(n+4) { display: none; }
+  .head { display: none; } }
+"""

@@ -1,0 +1,252 @@
+"""Everything by one command: run what has not been run, measure, judge, draw, report."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from asynchebb import provenance
+from asynchebb.checks import InputError, one_of
+from asynchebb.contracts import Executor
+from asynchebb.drawing import figures
+from asynchebb.dynamics import Potential, Projected
+from asynchebb.engines import cpu
+from asynchebb.files import make_writable, write_text
+from asynchebb.network import Network
+from asynchebb.reproduction import effort, report
+from asynchebb.reproduction.claims import Numbers, judge, overall
+from asynchebb.reproduction.experiments import (
+    Experiment,
+    background,
+    capacity,
+    fig1,
+    fig2,
+    fig3,
+    figA,
+    figC,
+    figF,
+    patches,
+    rates,
+    robustness,
+    search,
+    sequences,
+    third_set,
+)
+from asynchebb.reproduction.findings import Finding, Judged, Outcome
+from asynchebb.reproduction.readings import PRESET, READINGS
+from asynchebb.reproduction.results import Key, Results
+from asynchebb.reproduction.scale import SCALES, Scale
+from asynchebb.runs.run import Run
+from asynchebb.schedules import Continuous
+from asynchebb.sweeps import executors, run_all
+from asynchebb.sweeps.folder import Folder, Status, read
+
+_ALL: tuple[Experiment, ...] = (
+    *(fig1, background, fig2, rates, fig3, third_set, search, robustness, figA, figC, figF),
+    *(patches, sequences, capacity),
+)
+EXPERIMENTS = {module.__name__.rpartition(".")[2]: module for module in _ALL}
+
+
+def experiments(names: Sequence[str], scale: Scale) -> list[str]:
+    """The experiments of these names, which may be those of figures; of none, all."""
+    draws = {figure: name for name, module in EXPERIMENTS.items() for figure in module.captions(scale)}
+    known = {name: name for name in EXPERIMENTS} | draws
+    for name in names:
+        if name not in known:
+            raise InputError(f"figures names {name!r}; it must name some of {', '.join(known)}")
+    wanted = {known[name] for name in names} or {*EXPERIMENTS}
+    return [name for name in EXPERIMENTS if name in wanted]
+
+
+def reproduce(
+    names: Sequence[str],
+    scale_name: str,
+    out: Path,
+    executor: AbstractContextManager[Executor],
+    workers: int,
+    engine: str = "cpu",
+    retry_failed: bool = False,
+    on_status: Callable[[Status], object] = lambda status: None,
+    say: Callable[[str], object] = lambda sentence: None,
+    beside: Path | None = None,
+) -> Outcome:
+    """Do these experiments at this scale, as far as that has not been done, and write the report.
+
+    `workers` is how many the executor has; 0 if that is not known. The verdicts of another reproduction, whose folder
+    is `beside`, stand next to these in claims.md.
+    """
+    one_of("scale", scale_name, SCALES)
+    scale = SCALES[scale_name]
+    wanted = experiments(names, scale)
+    other = _claims_in(beside) if beside else None
+    runs = {name: module.runs(scale) for name, module in EXPERIMENTS.items()}
+    _check(out)
+    _run({name: runs[name] for name in wanted}, out, executor, engine, retry_failed, on_status, scale_name, workers)
+    failures: dict[str, str] = {}
+    started, done = time.perf_counter(), []
+    for name in EXPERIMENTS:
+        why = {_label(name, key): why for key, run in runs[name].items() if (why := _failure(out, run))}
+        failures |= why if name in wanted else {}
+        if not why:  # those that were run before are reported too
+            done.append(name)
+    say(f"measuring and drawing {', '.join(done)}")
+    findings = [_finding(name, scale, numbers) for name, numbers in _measure(done, wanted, scale, out, engine).items()]
+    effort.add(out, scale_name, drawing=time.perf_counter() - started)
+    work = effort.so_far(out, scale_name)
+    if work["workers"] and work["peak_memory"]:
+        findings.append(Finding("work", "Time and memory", {}, [effort.judged(work)]))
+    outcome = Outcome(scale_name, findings, failures, work)
+    pictures = out / "figures"
+    content = report.as_json(outcome)
+    write_text(out / "claims.json", json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    write_text(out / "claims.md", report.markdown(content, other))
+    write_text(out / "index.html", report.page(outcome, pictures))
+    return outcome
+
+
+def _claims_in(folder: Path) -> dict[str, Any]:
+    content = read(folder / "claims.json")
+    if "claims" not in content:
+        raise InputError(f"beside is {str(folder)!r}; it must be the folder of a reproduction, with its claims.json")
+    return content
+
+
+def _check(out: Path) -> None:
+    """Nothing of another's is overwritten."""
+    if out.is_dir() and not sweep_folder(out).is_dir() and any(out.iterdir()):
+        raise InputError(
+            f"out is {str(out)!r}, which holds other files; it must be a new or empty folder, or that of a reproduction"
+        )
+    make_writable("out", out, out)
+
+
+def _run(
+    runs: Mapping[str, Mapping[Key, Run]],
+    out: Path,
+    executor: AbstractContextManager[Executor],
+    engine: str,
+    retry_failed: bool,
+    on_status: Callable[[Status], object],
+    scale_name: str,
+    workers: int,
+) -> None:
+    """Have all runs done, each once whoever needs it; what that takes is added to what it took before."""
+    labels: dict[str, str] = {}
+    different: dict[str, Run] = {}
+    for name, of in runs.items():
+        for key, run in of.items():
+            labels.setdefault(run.identity, _label(name, key))
+            different.setdefault(run.identity, run)
+    # The longest first: the last ones should not keep one core busy alone.
+    in_order = sorted(different.values(), key=_work_of, reverse=True)
+    axes = [[{"name": "experiment", "values": [labels[run.identity] for run in in_order]}]]
+    work = [_work_of(run) for run in in_order]
+    kept = Folder(sweep_folder(out))
+    missing = [run for run in in_order if not kept.has_ended(run.identity)]
+    started = time.perf_counter()
+    try:
+        if workers and engine == "cpu":
+            _compile(missing, workers)
+        title = f"reproduction, {scale_name} scale"
+        run_all(title, axes, in_order, kept.path, executor, engine, retry_failed, on_status, work)
+    finally:
+        done = [run for run in missing if kept.has_ended(run.identity)]
+        if done:
+            effort.add(out, scale_name, time.perf_counter() - started, workers, done)
+
+
+def _compile(runs: Sequence[Run], workers: int) -> None:
+    """Compile all that the runs need, side by side: else one worker would wait for what another one compiles."""
+    needed = {
+        cpu.loop_of(network, run.dtype): (network, run.dtype)
+        for run in runs
+        for network in (run.network, run.network.frozen())
+    }
+    missing = [what for name, what in needed.items() if not cpu.compiled(name)]
+    if missing:
+        with executors.local(min(workers, len(missing))) as pool:
+            for task in [pool.submit(_warm_up, what) for what in missing]:
+                task.result()
+
+
+def _warm_up(what: tuple[Network, str]) -> bool:
+    return cpu.warm_up(*what)
+
+
+def sweep_folder(out: Path) -> Path:
+    """Where the runs are kept, as a sweep's are."""
+    return out / "sweep"
+
+
+def _work_of(run: Run) -> int:
+    """Roughly how long it takes beside others, its tests included, as seen at small scale."""
+    network = run.network
+    usual, continuous = COSTS.get(type(network.dynamics), COSTS[Projected])
+    return int(run.steps * network.n * (continuous if isinstance(network.schedule, Continuous) else usual))
+
+
+COSTS = {Potential: (1, 2.5), Projected: (2, 20)}  # of a step, and of one of a continuous network
+
+
+def _label(name: str, key: Key) -> str:
+    return f"{name}: {', '.join(map(str, key))}"
+
+
+def _failure(out: Path, run: Run) -> str | None:
+    folder = Folder(sweep_folder(out))
+    if folder.file(run.identity, "json").exists():
+        return None
+    return read(folder.file(run.identity, "failed")).get("error", "it was not run")
+
+
+def _measure(names: list[str], redrawn: list[str], scale: Scale, out: Path, engine: str) -> dict[str, Numbers]:
+    """The numbers of each experiment, measured and drawn side by side on this machine's cores."""
+    with executors.local() as pool:
+        slowest_first = sorted(names, key=lambda name: name not in ("patches", "fig2"))
+        tasks = {
+            name: pool.submit(measure_and_draw, (name, scale, out, engine, name in redrawn)) for name in slowest_first
+        }
+        return {name: tasks[name].result() for name in names}
+
+
+def measure_and_draw(what: tuple[str, Scale, Path, str, bool]) -> Numbers:
+    """The numbers of an experiment. They and its pictures are kept as long as neither the runs nor the code changes."""
+    name, scale, out, engine, redraw = what
+    module = EXPERIMENTS[name]
+    runs: Mapping[Key, Run] = module.runs(scale)
+    results = Results(runs, Folder(sweep_folder(out)).runs, engine)
+    fingerprint = provenance.identity([provenance.code(), scale, sorted(run.identity for run in runs.values())])
+    file = out / "measured" / f"{name}.json"
+    content = read(file)
+    is_new = content.get("fingerprint") != fingerprint
+    try:
+        numbers: Numbers = module.measure(scale, results) if is_new else content["numbers"]
+        if is_new or redraw:
+            (out / "figures").mkdir(exist_ok=True)
+            for picture, figure in module.draw(scale, results, numbers).items():
+                for kind in ("png", "pdf"):
+                    figures.save(figure, out / "figures" / f"{picture}.{kind}")
+                    figure.set_layout_engine("none")  # it is laid out now
+    finally:
+        results.close()
+    if unknown := {*numbers} - {*READINGS}:
+        raise ValueError(f"{name} measures under {', '.join(unknown)}; the readings are {', '.join(READINGS)}")
+    if is_new:
+        file.parent.mkdir(exist_ok=True)
+        write_text(file, json.dumps({"fingerprint": fingerprint, "numbers": numbers}))
+    return numbers
+
+
+def _finding(name: str, scale: Scale, numbers: Numbers) -> Finding:
+    module, claims = EXPERIMENTS[name], []
+    for claim in module.CLAIMS:
+        if not any(measured in numbers[reading] for reading in numbers for measured in claim.shows):
+            raise ValueError(f"claim {claim.id} shows {', '.join(claim.shows)}, none of which {name} measures")
+        verdicts = {reading: judge(claim, numbers[reading]) for reading in READINGS if reading in numbers}
+        claims.append(Judged(claim, verdicts, overall(verdicts, PRESET)))
+    return Finding(name, module.TITLE, module.captions(scale), claims)

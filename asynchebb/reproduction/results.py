@@ -1,0 +1,164 @@
+"""The runs of an experiment, opened when they are asked for, and what several experiments measure of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from asynchebb import metrics
+from asynchebb.contracts import FactoredStimulus
+from asynchebb.engines import advance
+from asynchebb.reproduction.claims import Part
+from asynchebb.reproduction.readings import PAPER
+from asynchebb.runs.run import Run
+from asynchebb.runs.saved import state_at
+
+Key = tuple  # what a run is called in its experiment: ("Potential", "discrete", 0)
+Kept = Mapping[str, Any]  # a saved run, its variables by name: an open HDF5 file
+MOST_ACTIVE = 100  # fields that the paper shows
+SAME = 0.95  # a neuron as similar as this is practically identical (the paper's words)
+
+
+class Results(Mapping[Key, Any]):
+    """Kept runs by the experiment's own names for them, each an open HDF5 file."""
+
+    def __init__(self, runs: Mapping[Key, Run], folder: Path, engine: str) -> None:
+        self.runs, self.engine, self._folder = runs, engine, folder
+        self._open: dict[str, h5py.File] = {}
+
+    def __getitem__(self, key: Key) -> h5py.File:
+        identity = self.runs[key].identity
+        if identity not in self._open:
+            self._open[identity] = h5py.File(self._folder / f"{identity}.nc")
+        return self._open[identity]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self.runs)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def close(self) -> None:
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+
+def activity(kept: Kept, snapshot: int = -1) -> np.ndarray:
+    """Mean rates in the first test, by default at the end of the run."""
+    return np.asarray(kept["mean_activity"][snapshot, PAPER])
+
+
+def most_active(kept: Kept, snapshot: int = -1) -> np.ndarray:
+    return np.argsort(-activity(kept, snapshot), kind="stable")[:MOST_ACTIVE]
+
+
+def fields(kept: Kept, stimulus: FactoredStimulus, snapshot: int = -1) -> dict[str, float]:
+    """Shares of bars and crosses among the fields that the paper shows, of the most active neurons; and of all factors,
+    the share that is found."""
+    shown = most_active(kept, snapshot)
+    counted = metrics.count_fields(kept["W"][snapshot][shown], stimulus)
+    return {
+        "bars": counted.single / len(shown),
+        "crosses": counted.mixed / len(shown),
+        "factors": factors_found(kept, stimulus, snapshot),
+    }
+
+
+SHARES = {
+    "bars": "share of the 100 most active fields that are bars",
+    "crosses": "share of the 100 most active fields that are crosses",
+    "factors": "share of all bars found",
+}
+
+
+def are_bars(model: str) -> tuple[Part, ...]:
+    return (
+        Part("more than half of the 100 most active fields are single bars", lambda v: v[f"{model}_bars"] > 0.5),
+        Part(
+            "some are, and there are at least four bars to a cross among them",
+            lambda v: v[f"{model}_bars"] > 0 and v[f"{model}_bars"] >= 4 * v[f"{model}_crosses"],
+        ),
+        Part("at least 90 % of the bars are found", lambda v: v[f"{model}_factors"] >= 0.9),
+    )
+
+
+def factors_found(kept: Kept, stimulus: FactoredStimulus, snapshot: int = -1) -> float:
+    """The share of the factors that some neuron's field shows."""
+    return metrics.count_fields(kept["W"][snapshot], stimulus).distinct / len(stimulus.factors())
+
+
+def similarity(
+    kept: Kept, other: Kept, weights: str = "W", snapshot: int = -1, of_other: int | None = None
+) -> np.ndarray:
+    """cos of each neuron's weights in two networks of the same start, at the same step; its snapshot in the other one
+    may have another number."""
+    of_other = snapshot if of_other is None else of_other
+    assert kept["step"][snapshot] == other["step"][of_other], "snapshots of different moments"
+    return metrics.weight_similarity(kept[weights][snapshot], other[weights][of_other])
+
+
+def likeness(kept: Kept, discrete: Kept, snapshot: int = -1, of_discrete: int = -1) -> dict[str, float]:
+    """How many neurons match the discrete network's, of all and of those that it uses, and the mean cosine."""
+    found, active = {}, activity(discrete, of_discrete) > 0
+    for weights in "WM":
+        alike = similarity(kept, discrete, weights, snapshot, of_discrete)
+        found[f"same_{weights}"] = float(np.mean(alike > SAME))
+        found[f"same_active_{weights}"] = float(np.mean(alike[active] > SAME))
+        found[f"similarity_{weights}"] = float(alike.mean())
+    return found
+
+
+def ends(kept: Kept) -> list[int]:
+    """The last snapshot of each phase."""
+    phase = np.asarray(kept["phase"])
+    return [int(np.flatnonzero(phase == p)[-1]) for p in range(phase[-1] + 1)]
+
+
+def after_sets(kept: Kept, shown: Sequence[FactoredStimulus]) -> dict[str, float]:
+    """Errors before training, after each set's own phase and at the end, and what became of the fields."""
+    error, last = np.asarray(kept["error_last"]), ends(kept)
+    measures: dict[str, float] = {}
+    for number, end in enumerate(last):
+        measures[f"untrained_{number + 1}"] = float(error[0, number])
+        measures[f"learnt_{number + 1}"] = float(error[end, number])
+        measures[f"end_{number + 1}"] = float(error[-1, number])
+    return measures | fate_of_fields(kept["W"][last[0]], kept["W"][-1], shown)
+
+
+def fate_of_fields(before: np.ndarray, after: np.ndarray, shown: Sequence[FactoredStimulus]) -> dict[str, float]:
+    """What became of the fields that showed a bar after the first set, and which fields took up the other sets."""
+    bar, bar_after = (metrics.tuned_to(W, shown[0]) for W in (before, after))
+    keeps = (bar >= 0) & (bar == bar_after)
+    bars, still = np.unique(bar[bar >= 0]), np.unique(bar_after[bar_after >= 0])
+    takes_up = np.zeros(len(bar), bool)
+    for stimulus in shown[1:]:
+        takes_up |= metrics.tuned_to(after, stimulus) >= 0
+    redundant = np.isin(bar, bar[keeps]) & (bar >= 0)  # another neuron shows the same bar, and goes on to
+    free = (bar == -1) | redundant
+    return {
+        "bars_kept": float(np.isin(bars, still).mean()) if len(bars) else 0.0,
+        "fields_kept": float(keeps.sum() / max(1, (bar >= 0).sum())),
+        "took_up": float(takes_up.sum()),
+        "taken_from_free": float(free[takes_up].mean()) if takes_up.any() else 0.0,
+    }
+
+
+def window(results: Results, key: Key, snapshot: int, presentations: int) -> dict[str, np.ndarray]:
+    """What happens at each step of some presentations from a snapshot on, learning as the run does."""
+    run, kept = results.runs[key], results[key]
+    phase = run.phases[0]
+    X = phase.stimulus.sample(np.random.default_rng(snapshot % len(kept["step"])), presentations)
+    names = ("updates", "y", "burst")
+    seen = advance(run.network, state_at(kept, snapshot), X, phase.hold, results.engine, names, phase.from_rest)[1]
+    return seen | {"X": X}
+
+
+def products(run: Run, seen: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Synapses whose Hebbian product, y_i x_j or y_i y_j, is not 0 while neuron i may learn, at each step."""
+    pre = (seen["y"] > 0).sum(axis=1) + np.repeat((seen["X"] > 0).sum(axis=1), run.phases[0].hold)
+    return ((seen["y"] > 0) & seen["burst"]).sum(axis=1) * pre

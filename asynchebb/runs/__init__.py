@@ -1,0 +1,1 @@
+"""Runs: as values, simulated, tested, recorded and read again."""

@@ -1,0 +1,127 @@
+"""Runs as values: a network, its training phases, its test probes and a seed."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from asynchebb import measures, provenance
+from asynchebb.checks import InputError, added_later, at_least, checked, true_or_false
+from asynchebb.contracts import Stimulus
+from asynchebb.engines import traces
+from asynchebb.measures import USUAL, Measure
+from asynchebb.network import Network, float_type
+from asynchebb.provenance import describe
+
+
+@dataclass(frozen=True)
+@checked(samples=at_least(1), hold=at_least(1), snapshots=at_least(1), from_rest=true_or_false)
+class Phase:
+    """`samples` stimuli, each held for `hold` Euler steps, with this many snapshots during the phase.
+
+    Activity carries over from one stimulus to the next or, with `from_rest`, starts from u = y = 0 at each.
+    """
+
+    stimulus: Stimulus
+    samples: int
+    hold: int = 500
+    snapshots: int = 10
+    from_rest: bool = added_later(False)
+
+
+@dataclass(frozen=True)
+@checked(samples=at_least(1), hold=at_least(1), from_rest=true_or_false, measures=measures.named)
+class Probe:
+    """A test at each snapshot: `samples` new stimuli shown to the frozen network (s = 60 and f = 150 in App. E).
+
+    It records these measures, given by name or as user-defined functions (`measures.py`).
+    """
+
+    stimulus: Stimulus
+    samples: int = 60
+    hold: int = 150
+    from_rest: bool = added_later(False)
+    measures: tuple[Measure, ...] = added_later(USUAL, repr=False)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A complete specification of a simulation: on one engine, two equal runs give bit-identical results."""
+
+    network: Network
+    phases: tuple[Phase, ...]
+    probes: tuple[Probe, ...] = ()  # none: one for each stimulus of the phases
+    trace: tuple[str, ...] = ("updates", "active")
+    seed: int = 0
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.network, Network):
+            raise InputError(f"network is {self.network!r}; it must be a Network")
+        assign = object.__setattr__  # the record is frozen, but its fields may be given as lists
+        assign(self, "phases", _several("phases", self.phases, Phase))
+        assign(self, "probes", _several("probes", self.probes, Probe))
+        if not self.phases:
+            raise InputError("phases is empty; a run needs at least one Phase")
+        shown: tuple[Phase | Probe, ...] = (*self.phases, *self.probes)
+        for part in shown:
+            check_stimulus(part.stimulus)
+            if part.stimulus.m != self.network.m:
+                raise InputError(
+                    f"{part.stimulus!r} has {part.stimulus.m} pixels; the network's m is {self.network.m}, "
+                    f"it must be {part.stimulus.m}"
+                )
+        if not self.probes:
+            assign(self, "probes", self._usual_probes())
+        traces.check(self.trace)
+        assign(self, "trace", tuple(name for name in traces.NAMES if name in self.trace))
+        at_least(0)("seed", self.seed)
+        assign(self, "seed", int(self.seed))
+        assign(self, "dtype", float_type(self.dtype).name)
+
+    @cached_property  # it may have to read whole arrays, and it names every part of a recording
+    def identity(self) -> str:
+        """A name for the run: the same on any machine, and different if anything in the run changes."""
+        return provenance.identity(self)
+
+    @cached_property
+    def has_own_probes(self) -> bool:
+        usual = (dataclasses.replace(probe, measures=self.probes[0].measures) for probe in self._usual_probes())
+        return describe(self.probes) != describe(tuple(usual))
+
+    def _usual_probes(self) -> tuple[Probe, ...]:
+        usual = (Probe(phase.stimulus, from_rest=phase.from_rest) for phase in self.phases)
+        return tuple({describe(probe): probe for probe in usual}.values())
+
+    @property
+    def steps(self) -> int:
+        return sum(phase.samples * phase.hold for phase in self.phases)
+
+    def stops(self) -> list[tuple[int, int, int]]:
+        """Where snapshots are taken: (phase, samples shown in it, step), starting at the beginning of the run."""
+        stops, step = [(0, 0, 0)], 0
+        for p, phase in enumerate(self.phases):
+            ends = np.unique(np.linspace(0, phase.samples, min(phase.snapshots, phase.samples) + 1).round())
+            stops += [(p, int(end), step + int(end) * phase.hold) for end in ends[1:]]
+            step += phase.samples * phase.hold
+        return stops
+
+
+def check_stimulus(stimulus: object) -> None:
+    if isinstance(stimulus, type) or not all(hasattr(stimulus, part) for part in ("sample", "m")):
+        raise InputError(
+            f"stimulus is {stimulus!r}; it must be a value with sample(rng, count) and a number m of pixels"
+        )
+
+
+def _several(name: str, given: Any, kind: type) -> tuple:
+    """A tuple from a single value, a list or a tuple."""
+    given = (given,) if isinstance(given, kind) else tuple(given)
+    for value in given:
+        if not isinstance(value, kind):
+            raise InputError(f"{name} holds {value!r}; it must hold only {kind.__name__}(...)")
+    return given

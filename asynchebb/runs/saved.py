@@ -1,0 +1,96 @@
+"""Saved runs: opening them, and what is in them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from asynchebb import notation
+from asynchebb.checks import InputError, one_of
+from asynchebb.measures import LABELS, MEASURES, factors_of
+from asynchebb.network import Network, State
+from asynchebb.runs.layout import FORMAT, NOT_MEASURES, PARTS
+from asynchebb.runs.run import Run
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def open_run(path: str | Path) -> xarray.Dataset:
+    """Open a saved run; large arrays are read only when accessed."""
+    import xarray
+
+    if not Path(path).is_file():
+        reason = "that is a folder" if Path(path).is_dir() else "there is no such file"
+        raise InputError(f"path is {str(path)!r}; it must be a run saved by asynchebb (.nc), but {reason}")
+    try:
+        dataset = xarray.open_dataset(path, engine="h5netcdf")
+        if dataset.attrs.get("format") == FORMAT:
+            return dataset
+        dataset.close()
+        reason = "it was written by another program"
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        reason = f"it cannot be read or is truncated ({error}); remove it to run it again"
+    raise InputError(f"path is {str(path)!r}; it must be a run saved by asynchebb, but {reason}")
+
+
+def state_at(dataset: Any, snapshot: int = -1) -> State:
+    """The network's state at a snapshot (by default the last), from which a simulation can continue.
+
+    `dataset` is the run's dataset, or its file opened by h5py.
+    """
+    count = len(dataset["step"])
+    if not isinstance(snapshot, int | np.integer) or not -count <= snapshot < count:
+        raise InputError(f"snapshot is {snapshot!r}; it must be a whole number from {-count} to {count - 1}")
+    state = State(*(np.asarray(dataset[name][snapshot]) for name in State._fields))
+    return state._replace(M=np.asfortranarray(state.M))
+
+
+def network_of(dataset: xarray.Dataset, **given: Any) -> Network:
+    """The network of a saved run. Parts of user-defined classes must be passed in: network_of(dataset, rule=Mine())."""
+    for name in given:
+        one_of("what is given", name, PARTS)
+    parts = {kind: notation.from_text(kind, str(dataset.attrs[kind]), given) for kind in PARTS}
+    return Network(int(dataset.attrs["n"]), int(dataset.attrs["m"]), **parts)
+
+
+def summary(source: Any, probe: int = -1, run: Run | None = None) -> dict[str, Any]:
+    """The measures at the end of a saved run: those of its weights, and those of a probe (by default the last).
+
+    `source` is the run's dataset, or its arrays by name; its file opened by h5py is much faster. Measures that need
+    the stimulus take it from `run`, or from the file if it is one of the package's.
+    """
+    recorded = {name: _end(source, name)[probe] for name in source if name not in NOT_MEASURES}
+    wanted = {need for measure in MEASURES.values() for need in measure.missing({})}
+    known: dict[str, Any] = {name: _end(source, name) for name in ("W", "M") if name in wanted}  # M is large
+    if "mean_activity" in recorded:
+        known["mean_rates"] = recorded["mean_activity"]
+    known |= _factors(source, probe) if run is None else factors_of(run.probes[probe].stimulus)
+    found: dict[str, Any] = {"steps": int(_end(source, "step"))}
+    if "trace_updates" in source:
+        found["updates"] = float(np.mean(np.asarray(source["trace_updates"])))
+    for name, measure in MEASURES.items():
+        if name not in recorded and not measure.per_neuron and (value := measure.of(known)) is not None:
+            found[name] = value
+    found |= {name: float(value) for name, value in recorded.items() if value.ndim == 0}
+    if "factors" in known:
+        found["factors"] = len(known["factors"])
+    return {name: found.pop(name) for name in LABELS if name in found} | found  # user-defined measures come last
+
+
+def _end(source: Any, name: str) -> np.ndarray:
+    return np.asarray(source[name][-1])
+
+
+def _factors(source: Any, probe: int) -> dict[str, np.ndarray]:
+    """The factors of the probe's stimulus, if it is one of the package's and they are known."""
+    return _factors_of(str(np.asarray(source["stimulus"]).astype(str)[probe]))
+
+
+@cache
+def _factors_of(text: str) -> dict[str, np.ndarray]:
+    cls = notation.variants("stimulus").get(text.partition("(")[0])
+    return factors_of(notation.parse("stimulus", text)) if hasattr(cls, "factors") else {}

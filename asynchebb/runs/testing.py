@@ -1,0 +1,121 @@
+"""Tests of a network: it is shown stimuli while it learns nothing, and what it does is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from asynchebb import engines, metrics
+from asynchebb.checks import InputError, at_least, stimuli
+from asynchebb.contracts import Stimulus
+from asynchebb.measures import error, error_last, error_sd, factors_of
+from asynchebb.network import Network, State
+
+
+class Error(NamedTuple):
+    """A reconstruction error: over all steps of the presentations, at the last step of each, and how much the means
+    over the presentations differ (a standard deviation)."""
+
+    mean: float
+    last: float
+    sd: float
+
+
+class Response(NamedTuple):
+    """What a test shows of a frozen network."""
+
+    errors: np.ndarray  # (stimuli, steps): 1 − cos(x, Wᵀy) at each step
+    rates: np.ndarray  # (stimuli, n): at the end of each presentation
+    mean_activity: np.ndarray  # (n,): rates, mean over all steps
+    active: float  # neurons with y_i > 0, mean over all steps
+
+    @property
+    def error(self) -> Error:
+        return Error(*(float(measure(self.errors)) for measure in (error, error_last, error_sd)))
+
+
+def respond(
+    network: Network, state: State, X: np.ndarray, hold: int = 150, engine: str = "cpu", from_rest: bool = False
+) -> Response:
+    """Show X to the frozen network (App. E1), each stimulus for `hold` steps.
+
+    It starts from the state's activity, which carries over between stimuli, or each stimulus from rest.
+    Where y = 0 (or x = 0) there is no reconstruction, and the error is 1.
+    """
+    X = stimuli("X", X, network.m)
+    at_least(1)("hold", hold)
+    if not len(X):
+        raise InputError("X holds no stimulus; a test needs at least one")
+    W = np.asarray(state.W)  # reconstructed in the network's own precision: half the time for float32
+    errors, rates = np.empty((len(X), hold)), np.empty((len(X), network.n), W.dtype)
+    activity, active = np.zeros(network.n), 0.0
+    for number, (x, Y) in enumerate(_rates(network, state, X, hold, engine, from_rest)):
+        errors[number] = 1 - np.concatenate([metrics.reconstruction_cosines(W, x, part) for part in _parts(Y)])
+        rates[number] = Y[-1]
+        activity += Y.mean(axis=0, dtype=np.float64) / len(X)
+        active += np.count_nonzero(Y > 0) / (len(X) * hold)
+    return Response(errors, rates, activity, float(active))
+
+
+def reconstruction_error(
+    network: Network, state: State, X: np.ndarray, hold: int = 150, engine: str = "cpu", from_rest: bool = False
+) -> Error:
+    """1 − cos(x, Wᵀy), averaged over stimuli and steps, on the frozen network (App. E1)."""
+    return respond(network, state, X, hold, engine, from_rest).error
+
+
+def mean_activity(
+    network: Network, state: State, X: np.ndarray, hold: int = 150, engine: str = "cpu", from_rest: bool = False
+) -> np.ndarray:
+    """ỹ_i = Σ_t y_i(t) / steps, on the frozen network (App. E2)."""
+    return respond(network, state, X, hold, engine, from_rest).mean_activity
+
+
+def error_matrix(
+    network: Network,
+    states: Sequence[State],
+    sets: Sequence[np.ndarray],
+    hold: int = 150,
+    engine: str = "cpu",
+    from_rest: bool = False,
+) -> np.ndarray:
+    """E[p, s]: the error at the last step on set s, of the state after phase p."""
+    return np.array(
+        [[reconstruction_error(network, state, X, hold, engine, from_rest).last for X in sets] for state in states]
+    )
+
+
+def known(response: Response, state: State, X: np.ndarray, stimulus: Stimulus) -> dict[str, Any]:
+    """What measures may ask for (`measures.NEEDS`), after a test."""
+    return dict(
+        errors=response.errors,
+        rates=response.rates,
+        mean_rates=response.mean_activity,
+        active=response.active,
+        X=X,
+        W=state.W,
+        M=state.M,
+        stimulus=stimulus,
+        **factors_of(stimulus),
+    )
+
+
+def _parts(Y: np.ndarray, steps: int = 50) -> list[np.ndarray]:
+    """The rates of some steps at a time: at first many neurons may be active, and soon few."""
+    return [Y[start : start + steps] for start in range(0, len(Y), steps)]
+
+
+def _rates(
+    network: Network, state: State, X: np.ndarray, hold: int, engine: str, from_rest: bool
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Each stimulus and the rates at each step of it, learning nothing."""
+    frozen = network.frozen()
+    W, M, *rest = engines.prepare(network, state)
+    state = State(W, M, *(array.copy() for array in rest))  # a frozen network does not touch W and M
+    several = max(1, 2**20 // (hold * network.n))  # in one call, which takes a while to begin
+    for start in range(0, len(X), several):
+        shown = X[start : start + several]
+        state, traces = engines.advance_in_place(frozen, state, shown, hold, engine, ("y",), from_rest)
+        yield from zip(shown, traces["y"].reshape(len(shown), hold, -1), strict=True)
