@@ -1,7 +1,9 @@
 # Two commands on a fresh machine: `make reproduce` and `make test`. Both build .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-CODE :=
+# Containers often forbid Python to write bytecode. Then every process, and workers are processes, would compile all
+# that it imports: five seconds each.
+export PYTHONDONTWRITEBYTECODE :=
 CODE := asynchebb tests benchmarks examples conftest.py  # what a user leaves in the clone is not ours to check
 
 .PHONY: help setup reproduce paper search test bench sweep compare examples lock pictures graph clean

@@ -12,6 +12,7 @@ import inspect
 import re
 import sys
 from collections.abc import Mapping
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -126,12 +127,15 @@ def _module_name(path: str) -> str:
 def _load(kind: str, path: str) -> ModuleType:
     """Import a user's file as a module."""
     name = _module_name(path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    if not Path(path).is_file() or spec is None or spec.loader is None:
+    if not Path(path).is_file():
         raise InputError(f"{kind} names the file {path!r}; there is no such Python file")
+    loader = SourceFileLoader(name, path)
+    spec = importlib.util.spec_from_loader(name, loader)
+    assert spec is not None
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        # Always from the source: bytecode is taken for current if the file was edited within the same second.
+        exec(loader.source_to_code(Path(path).read_bytes(), path), vars(module))
     except Exception as error:
         raise InputError(f"{kind} names the file {path!r}, which cannot be imported: {error!r}") from error
     return module
