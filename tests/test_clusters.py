@@ -15,7 +15,7 @@ from test_cli import COMMAND, call
 from test_sweeps import LONGER, same_folders, undisturbed, workers  # noqa: F401  a fixture
 
 import asynchebb as ah
-from asynchebb.sweeps import executors, folder
+from asynchebb.sweeps import executors
 
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -182,17 +182,21 @@ def test_the_slurm_path_works_through_submitits_local_executor(tmp_path):
     check_without_slurm(tmp_path)
 
 
-def test_slurm_options_are_slurms_own():
-    given = executors.slurm_parameters("partition=short,time=60,mem=2G,nice=100", {"partition", "time", "mem"})
+def test_slurm_options_are_slurms_own(monkeypatch, tmp_path):
+    submitit = pytest.importorskip("submitit")
+    monkeypatch.setattr(submitit.SlurmExecutor, "affinity", classmethod(lambda cls: 1))  # sbatch need not be here
+    executor = submitit.SlurmExecutor(tmp_path)
+    executors.configure(executor, "partition=short,time=60,mem=2G,nice=100")
+    given = executor.parameters
     assert (given["partition"], given["time"], given["mem"]) == ("short", 60, "2G")
     assert given["additional_parameters"] == {"nice": 100} and given["cpus_per_task"] == 1
     with pytest.raises(ah.InputError, match=r"slurm is 'short'; it must be written like partition=short,time=60"):
-        executors.slurm_parameters("short", set())
+        executors.configure(executor, "short")
 
 
 def test_a_machine_without_slurm_says_so(monkeypatch, tmp_path):
     pytest.importorskip("submitit")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ah.InputError, match="slurm needs the command sbatch"), executors.slurm("", 1, tmp_path):
-        pass
-    assert folder.Folder(tmp_path).path.exists()
+        pytest.fail("it was opened")
+    assert not any(tmp_path.iterdir())

@@ -4,7 +4,6 @@ import gc
 import pickle
 import signal
 import threading
-import time
 import tracemalloc
 import warnings
 
@@ -19,7 +18,6 @@ from sklearn.utils.estimator_checks import check_estimator
 from test_equations import Saturating
 
 import asynchebb as ah
-from asynchebb import engines
 from asynchebb.estimators.rows import NORM
 
 X, LABELS = load_digits(return_X_y=True)
@@ -141,7 +139,8 @@ def test_progress_can_be_watched(capsys):
 
 
 def test_scikit_learns_callbacks_are_told_of_each_pass_and_may_stop():
-    pytest.importorskip("sklearn.callback")
+    callback = pytest.importorskip("sklearn.callback")
+    assert hasattr(callback.CallbackSupportMixin, "_init_callback_context")  # private, and called in callbacks.py alone
 
     class Watching:
         def __init__(self, stop_after):
@@ -226,19 +225,6 @@ def test_codes_are_those_of_the_reference_engine():
     slow = clone(model).set_params(engine="reference")
     slow.__dict__.update({**model.__dict__, "engine": "reference"})
     np.testing.assert_allclose(model.transform(X[:5]), slow.transform(X[:5]), atol=1e-4)
-
-
-def test_encoding_is_at_least_twenty_times_as_fast_as_a_loop_over_the_reference():
-    model = ah.AsyncHebbian(100, max_iter=1, random_state=0).fit(X[:300])
-    model.transform(X[:2])
-    started = time.perf_counter()
-    model.transform(X[:300])
-    fast = 300 / (time.perf_counter() - started)
-    rows, network = np.float32(X[:3] / model.scale_), ah.asynchronous(100, 64)
-    started = time.perf_counter()
-    for row in rows:
-        engines.settle(network, model.state_, row[None], 500, "reference")
-    assert fast > 20 * 3 / (time.perf_counter() - started)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -355,12 +341,12 @@ def test_signed_data_are_split_and_put_together_again():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"n_components": 0}, "'n_components' parameter of AsyncHebbian must be an int in the range"),
-        ({"hold": 1.5}, "'hold' parameter"),
-        ({"scale": "max"}, "'scale' parameter .*{'norm'}"),
-        ({"scale": 0}, "'scale' parameter"),
-        ({"r_b": -1}, "'r_b' parameter"),
-        ({"engine": "quantum"}, "'engine' parameter .*'cpu'"),
+        ({"n_components": 0}, "n_components is 0; it must be a whole number of at least 1"),
+        ({"hold": 1.5}, "hold is 1.5; it must be a whole number"),
+        ({"scale": "max"}, 'scale is .max.; it must be "norm", a number above 0, or None'),
+        ({"scale": 0}, "scale is 0; it must be"),
+        ({"r_b": -1}, "r_b is -1; it must be a number of at least 0"),
+        ({"engine": "quantum"}, "engine is 'quantum'; it must be one of cpu, reference"),
         ({"rule": "Oja"}, "rule is 'Oja'"),
         ({"dynamics": ah.Projected}, "dynamics is the class Projected"),
     ],
@@ -372,13 +358,13 @@ def test_bad_parameters_are_named_with_what_is_accepted(changes, said):
 
 def test_a_parameter_set_between_calls_is_checked_too():
     model = small().partial_fit(X[:5])
-    with pytest.raises(ValueError, match="'hold' parameter"):
+    with pytest.raises(ValueError, match="hold is 0; it must be a whole number"):
         model.set_params(hold=0).partial_fit(X[:5])
     with pytest.raises(ValueError, match="n_components is 7, but this network began with 20"):
         small().partial_fit(X[:5]).set_params(n_components=7).partial_fit(X[:5])
-    with pytest.raises(ValueError, match="'learning' parameter"):
+    with pytest.raises(ValueError, match="learning is 'no'; it must be True or False"):
         model.set_params(hold=5, learning="no").partial_fit(X[:5])
-    with pytest.raises(ValueError, match="'settle' parameter"):
+    with pytest.raises(ValueError, match="settle is -1; it must be a whole number of at least 1"):
         model.set_params(learning=True, settle=-1).transform(X[:5])
 
 

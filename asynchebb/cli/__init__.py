@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from asynchebb.cli import learn, shared, sweep
-from asynchebb.cli.shared import build_run, print_table, progress
+from asynchebb.cli.shared import print_table, progress
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -36,22 +36,9 @@ def asynchebb(version: Annotated[bool, typer.Option("--version", help="Print the
 
 
 @app.command()
+@shared.takes_run_options()
 def run(
-    model: shared.Model = "asynchronous",
-    stimulus: shared.Stimulus = "Crossbars(14)",
-    n: shared.N = 500,
-    samples: shared.Samples = 2000,
-    hold: shared.Hold = 500,
-    rule: shared.Rule = None,
-    schedule: shared.Schedule = None,
-    dynamics: shared.Dynamics = None,
-    weights: shared.Weights = None,
-    seed: shared.Seed = 0,
-    dtype: shared.Dtype = "float32",
-    snapshots: shared.Snapshots = 20,
-    reading: shared.TheReading = "paper",
-    from_rest: shared.FromRest = None,
-    measure: shared.Measures = None,
+    options: shared.RunOptions,
     engine: shared.Engine = "cpu",
     out: Annotated[Path, typer.Option(help="output folder, or an .nc file")] = Path("runs"),
 ) -> None:
@@ -63,25 +50,9 @@ def run(
     from asynchebb.runs.recording import file_of, record
     from asynchebb.runs.saved import summary
 
-    requested = build_run(
-        model,
-        stimulus,
-        n,
-        samples,
-        hold,
-        rule,
-        schedule,
-        dynamics,
-        weights,
-        seed,
-        dtype,
-        snapshots,
-        reading,
-        from_rest,
-        measure,
-    )
+    requested = options.run()
     with progress() as started:
-        dataset = record(requested, out, engine, on_progress=started(model, requested))
+        dataset = record(requested, out, engine, on_progress=started(options.model, requested))
     if dataset.attrs["engine"] != engine:
         typer.echo(f"this run was already finished, on the {dataset.attrs['engine']} engine")
     picture = file_of(requested, out).with_suffix(".png")
@@ -222,7 +193,8 @@ def main() -> None:
     from asynchebb.runs.simulate import Diverged
     from asynchebb.sweeps.executors import Stopped
 
-    usage_error: Any = typer.BadParameter.__base__  # an unknown option, a word where a number belongs
+    # An unknown option, or a word where a number belongs. Typer has no public name for the error itself.
+    usage_error: Any = typer.BadParameter.__base__
     try:
         code = app(standalone_mode=False)
     except usage_error as error:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,45 +52,73 @@ Slurm = Annotated[str | None, typer.Option(help="run on Slurm with these options
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="retry runs that failed before")]
 
 
-def build_run(
-    model: str,
-    stimulus: str,
-    n: int,
-    samples: int,
-    hold: int,
-    rule: str | None,
-    schedule: str | None,
-    dynamics: str | None,
-    weights: str | None,
-    seed: int,
-    dtype: str,
-    snapshots: int,
-    reading: str,
-    from_rest: bool | None,
-    measure: list[str] | None,
-) -> Run:
-    """The run defined by these options."""
-    from asynchebb import notation
-    from asynchebb.checks import one_of
-    from asynchebb.measures import USUAL
-    from asynchebb.network import MODELS, READINGS
-    from asynchebb.runs.run import Phase, Probe, Run, check_stimulus
+@dataclass(frozen=True)
+class RunOptions:
+    """The options that define a run."""
 
-    one_of("model", model, MODELS)
-    one_of("reading", reading, READINGS)
-    given = {"rule": rule, "schedule": schedule, "dynamics": dynamics, "weights": weights}
-    changes = {kind: notation.parse(kind, text) for kind, text in given.items() if text is not None}
-    shown = notation.parse("stimulus", stimulus)
-    check_stimulus(shown)
-    rests = READINGS[reading].from_rest if from_rest is None else from_rest
-    recorded = (*USUAL, *(notation.parse_measure(text) for text in measure or []))
-    return Run(
-        MODELS[model](n, shown.m, reading, **changes),
-        (Phase(shown, samples, hold, snapshots, rests),),
-        (Probe(shown, from_rest=rests, measures=recorded),),
-        seed=seed,
-        dtype=dtype,
-    )
+    model: Model = "asynchronous"
+    stimulus: Stimulus = "Crossbars(14)"
+    n: N = 500
+    samples: Samples = 2000
+    hold: Hold = 500
+    rule: Rule = None
+    schedule: Schedule = None
+    dynamics: Dynamics = None
+    weights: Weights = None
+    seed: Seed = 0
+    dtype: Dtype = "float32"
+    snapshots: Snapshots = 20
+    reading: TheReading = "paper"
+    from_rest: FromRest = None
+    measure: Measures = None
+
+    def run(self) -> Run:
+        """The run that they define."""
+        from asynchebb import notation
+        from asynchebb.checks import one_of
+        from asynchebb.measures import USUAL
+        from asynchebb.network import MODELS, READINGS
+        from asynchebb.runs.run import Phase, Probe, Run, check_stimulus
+
+        one_of("model", self.model, MODELS)
+        one_of("reading", self.reading, READINGS)
+        given = {kind: getattr(self, kind) for kind in ("rule", "schedule", "dynamics", "weights")}
+        changes = {kind: notation.parse(kind, text) for kind, text in given.items() if text is not None}
+        shown = notation.parse("stimulus", self.stimulus)
+        check_stimulus(shown)
+        rests = READINGS[self.reading].from_rest if self.from_rest is None else self.from_rest
+        recorded = (*USUAL, *(notation.parse_measure(text) for text in self.measure or []))
+        return Run(
+            MODELS[self.model](self.n, shown.m, self.reading, **changes),
+            (Phase(shown, self.samples, self.hold, self.snapshots, rests),),
+            (Probe(shown, from_rest=rests, measures=recorded),),
+            seed=self.seed,
+            dtype=self.dtype,
+        )
+
+
+def takes_run_options(**defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command whose parameter `options` is a RunOptions takes each of its fields as an option of its own."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        fields = [
+            field.replace(kind=Parameter.KEYWORD_ONLY, default=defaults.get(name, field.default))
+            for name, field in signature(RunOptions, eval_str=True).parameters.items()
+        ]
+
+        @wraps(command)
+        def with_options(**given: Any) -> None:
+            command(options=RunOptions(**{field.name: given.pop(field.name) for field in fields}), **given)
+
+        own = signature(command, eval_str=True)
+        parameters: list[Parameter] = []
+        for name, parameter in own.parameters.items():
+            parameters += fields if name == "options" else [parameter.replace(kind=Parameter.KEYWORD_ONLY)]
+        with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        with_options.__annotations__ = {one.name: one.annotation for one in parameters}
+        return with_options
+
+    return decorate
 
 
 def bar(things: str) -> Any:

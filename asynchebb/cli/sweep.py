@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from asynchebb.cli import shared
-from asynchebb.cli.shared import build_run
 
 app = typer.Typer(no_args_is_help=True, help="Run a parameter sweep, check its progress, plot it.")
 
@@ -19,16 +18,30 @@ KINDS: dict[str, tuple[type, str]] = {
     "from_rest": (bool, "true or false"),
     "measure": (list, "a list of names"),
 }
-OTHERS = ("engine", "workers", "dask", "slurm", "out")  # options a file may set besides the run and the axes
+# The options that a file may set, besides the axes.
+KNOWN = [*(field.name for field in fields(shared.RunOptions)), "engine", "workers", "dask", "slurm", "out"]
 
 TheFolder = Annotated[Path, typer.Argument(help="the sweep's folder")]
 TheGrid = Annotated[str | None, typer.Option(help="which sweep, if the folder holds several; by default the latest")]
 
 
+def _set_defaults(context: typer.Context, file: Path | None) -> Path | None:
+    """The options in the file stand in for those that the command line leaves out."""
+    if file is not None:
+        context.default_map = _options_in(file)
+    return file
+
+
 @app.command()
+@shared.takes_run_options(snapshots=1)
 def run(
-    context: typer.Context,
-    file: Annotated[Path | None, typer.Argument(help=r"TOML file with any of these options, \[vary] and zip")] = None,
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help=r"TOML file with any of these options, \[vary] and zip", is_eager=True, callback=_set_defaults
+        ),
+    ] = None,
     vary: Annotated[
         list[str] | None,
         typer.Option(help='one axis: "schedule.r_b=0.5,1,2", "rule.eta=log(1e-4, 1e-1, 4)", "seed=range(5)"'),
@@ -36,21 +49,7 @@ def run(
     zip: Annotated[
         list[str] | None, typer.Option(help='axes that vary together instead of multiplying, like "n,hold"')
     ] = None,
-    model: shared.Model = "asynchronous",
-    stimulus: shared.Stimulus = "Crossbars(14)",
-    n: shared.N = 500,
-    samples: shared.Samples = 2000,
-    hold: shared.Hold = 500,
-    rule: shared.Rule = None,
-    schedule: shared.Schedule = None,
-    dynamics: shared.Dynamics = None,
-    weights: shared.Weights = None,
-    seed: shared.Seed = 0,
-    dtype: shared.Dtype = "float32",
-    snapshots: shared.Snapshots = 1,
-    reading: shared.TheReading = "paper",
-    from_rest: shared.FromRest = None,
-    measure: shared.Measures = None,
+    options: shared.RunOptions,
     engine: shared.Engine = "cpu",
     workers: shared.Workers = None,
     dask: shared.Dask = None,
@@ -68,25 +67,19 @@ def run(
     from asynchebb.sweeps.grid import axis_from_text, grid
     from asynchebb.sweeps.progress import bar
 
-    options = {name: context.params[name] for name in inspect.signature(build_run).parameters}
-    axes: dict[str, list] = {}
+    base = options.run()
     tied = [[name.strip() for name in names.split(",")] for names in zip or []]
+    axes: dict[str, list] = {}
     if file is not None:
-        settings, from_file, tied_in_file = _read(file, [*options, *OTHERS])
-        settings = {name: value for name, value in settings.items() if not _is_given(context, name)}
-        options |= {name: value for name, value in settings.items() if name in options}
-        engine, workers = settings.get("engine", engine), settings.get("workers", workers)
-        dask, slurm, out = settings.get("dask", dask), settings.get("slurm", slurm), Path(settings.get("out", out))
-        tied = tied or tied_in_file
-    base = build_run(**options)
-    if file is not None:
+        from_file, tied_in_file = _axes_in(file)
         axes |= {name: _values(base, name, given) for name, given in from_file.items()}
+        tied = tied or tied_in_file
     here = [axis_from_text(base, text) for text in vary or []]
     for name, along in here:
         if [other for other, _ in here].count(name) > 1:
             raise InputError(f"vary names {name} twice; it must name each axis once")
         axes[name] = along
-    if "model" in axes and (options["rule"] or options["schedule"]):
+    if "model" in axes and (options.rule or options.schedule):
         raise InputError(
             "vary names model, which brings its own rule and schedule; --rule and --schedule must be left out"
         )
@@ -100,28 +93,37 @@ def run(
         raise typer.Exit(1)
 
 
-def _is_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def _read(file: Path, known: list[str]) -> tuple[dict[str, Any], dict[str, Any], list[list[str]]]:
-    """The options, axes and tied axes in a TOML file."""
+def _content(file: Path) -> dict[str, Any]:
     import tomllib
 
     from asynchebb.checks import InputError
 
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"file is {str(file)!r}; it must be a TOML file ({error})") from None
-    vary, tied = content.pop("vary", {}), content.pop("zip", [])
-    for name, value in content.items():
-        if name not in known:
-            raise InputError(f"{file} sets {name!r}; it may set {', '.join(known)}, zip and [vary]")
+
+
+def _options_in(file: Path) -> dict[str, Any]:
+    """The options in a TOML file, by their names."""
+    from asynchebb.checks import InputError
+
+    options = {name: value for name, value in _content(file).items() if name not in ("vary", "zip")}
+    for name, value in options.items():
+        if name not in KNOWN:
+            raise InputError(f"{file} sets {name!r}; it may set {', '.join(KNOWN)}, zip and [vary]")
         kind, accepted = KINDS.get(name, (str, "text"))
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise InputError(f"{file} sets {name} = {value!r}; it must be {accepted}")
+    return options
+
+
+def _axes_in(file: Path) -> tuple[dict[str, Any], list[list[str]]]:
+    """The axes and the tied axes in a TOML file."""
+    from asynchebb.checks import InputError
+
+    content = _content(file)
+    vary, tied = content.get("vary", {}), content.get("zip", [])
     if not isinstance(tied, str | list) or not all(isinstance(names, str | list) for names in tied):
         raise InputError(f'{file} sets zip = {tied!r}; it must be written like zip = ["n", "hold"]')
     if not isinstance(vary, dict):
@@ -130,7 +132,7 @@ def _read(file: Path, known: list[str]) -> tuple[dict[str, Any], dict[str, Any],
     if tied and all(isinstance(name, str) and "," not in name for name in tied):
         tied = [tied]  # zip = ["n", "hold"]
     groups = [names.split(",") if isinstance(names, str) else names for names in tied]
-    return content, _flat(vary), [[name.strip() for name in names] for names in groups]
+    return _flat(vary), [[name.strip() for name in names] for names in groups]
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:

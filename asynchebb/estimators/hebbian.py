@@ -5,43 +5,39 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from asynchebb import engines, metrics
+from asynchebb.checks import InputError, at_least, one_of, positive, true_or_false
 from asynchebb.contracts import Dynamics, Rule, Weights
 from asynchebb.engines import traces
+from asynchebb.estimators import callbacks
+from asynchebb.estimators.callbacks import CallbackSupportMixin, with_callbacks
 from asynchebb.estimators.rows import NORM, ROWS, flat, norm_scale
 from asynchebb.estimators.silence import PATIENCE, how_to_calm, warn_if_silent
 from asynchebb.network import READINGS, Network, State
 
-try:  # scikit-learn's progress bars and monitors, available since version 1.9
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-
-    CALLBACKS = True
-except ImportError:
-    CALLBACKS = False
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        pass
-
-    def with_callbacks(method):
-        return method
-
-
 READING = READINGS["notebook"]  # supplies the value of a parameter that is None
 BLOCK = 64  # samples per engine call, which cannot be interrupted
 TOO_STRONG = 100 * NORM  # a sample of this norm would ruin the weights
+
+
+def norm_or_positive(name: str, value: object) -> None:
+    try:
+        if value is not None and value != "norm":
+            positive(name, value)
+    except InputError:
+        raise InputError(f'{name} is {value!r}; it must be "norm", a number above 0, or None') from None
 
 
 @dataclass(eq=False, repr=False)
@@ -104,17 +100,11 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     verbose: Any = False
     engine: Any = "cpu"
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        **{
-            name: [Interval(Integral, 1, None, closed="left")]
-            for name in ("n_components", "hold", "settle", "max_iter")
-        },
-        "scale": [StrOptions({"norm"}), Interval(Real, 0, None, closed="neither"), None],
-        "from_rest": ["boolean"],
-        "learning": ["boolean"],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "engine": [StrOptions({*engines.NAMES})],
+    accepted: ClassVar[dict[str, Callable[[str, Any], None]]] = {
+        **dict.fromkeys(("n_components", "hold", "settle", "max_iter"), at_least(1)),
+        **dict.fromkeys(("from_rest", "learning"), true_or_false),
+        "scale": norm_or_positive,
+        "engine": partial(one_of, accepted=engines.NAMES),
     }
     model: ClassVar[str] = "asynchronous"  # the model that supplies the default rule
 
@@ -128,29 +118,19 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def fit(self, X: Any, y: Any = None) -> HebbianNetwork:
         """Start from scratch and show all of X `max_iter` times."""
         X = self._begin(X)
-        # scikit-learn's callbacks, if supported, are called at each pass and may stop the fit.
-        context = self._init_callback_context(max_subtasks=self.max_iter) if CALLBACKS else None
-        self._notify(context, "begin", X)
-        stop = False
+        passes, stop = callbacks.Passes(self, X, self.max_iter), False
         while self.n_iter_ < self.max_iter and not stop:
-            started, task = time.perf_counter(), context and context.subcontext(task_name="pass")
-            self._notify(task, "begin", X)
+            started = time.perf_counter()
+            passes.begin()
             for _ in self._rest_of_pass(X):
                 pass
             if self.verbose:
                 rate = X.shape[0] / (time.perf_counter() - started)
                 print(f"[{type(self).__name__}] {self.n_iter_} of {self.max_iter}: {rate:,.0f} samples/s")
-            stop = self._notify(task, "end", X)
-        self._notify(context, "end", X)
-        warn_if_silent(self, X, whole=True, stacklevel=4 if CALLBACKS else 3)
+            stop = passes.end()
+        passes.finish()
+        warn_if_silent(self, X, whole=True, stacklevel=4 if callbacks.AVAILABLE else 3)
         return self
-
-    def _notify(self, context: Any, event: str, X: Any) -> bool:
-        if context is None:
-            return False
-        hook = getattr(context, f"call_on_fit_task_{event}")
-        # The state is the only attribute that later changes in place.
-        return hook(estimator=self, X=X, reconstruction_attributes=lambda: {"state_": self.state_.copy()}) is True
 
     def iter_fit(self, X: Any, y: Any = None, *, resume: bool = False) -> Iterator[int]:
         """`fit` one block of samples at a time; yields the number of samples shown so far.
@@ -208,11 +188,8 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             raise
 
     def _check_parameters(self) -> None:
-        """Validate as scikit-learn does; that is slow, so only if a parameter has changed since the last time."""
-        given = {name: value for name, value in vars(self).items() if not (name.startswith("_") or name.endswith("_"))}
-        if given != getattr(self, "_parameters_checked", None):
-            self._validate_params()
-            self._parameters_checked = given
+        for name, check in self.accepted.items():
+            check(name, getattr(self, name))
 
     def _find_scale(self, X: Any) -> None:
         self._has_scale = bool(X.max() > 0)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval
-
+from asynchebb.checks import non_negative
 from asynchebb.estimators.hebbian import HebbianNetwork
 from asynchebb.estimators.silence import PATIENCE
 from asynchebb.schedules import Asynchronous, Continuous, Discrete
@@ -29,11 +27,7 @@ class AsyncHebbian(HebbianNetwork):
     r_b: Any = 1.0
     r_r: Any = 100
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        **HebbianNetwork._parameter_constraints,
-        "r_b": [Interval(Real, 0, None, closed="left")],
-        "r_r": [Interval(Real, 0, None, closed="left")],
-    }
+    accepted: ClassVar = {**HebbianNetwork.accepted, "r_b": non_negative, "r_r": non_negative}
 
     def schedule(self) -> Any:
         return Asynchronous(self.r_b, self.r_r)

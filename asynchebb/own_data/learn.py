@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,16 @@ from sklearn.pipeline import make_pipeline
 
 from asynchebb import files, provenance
 from asynchebb.checks import InputError
-from asynchebb.drawing import pages
 from asynchebb.estimators import HebbianNetwork, OnOff, model_file
 from asynchebb.estimators.rows import ROWS
 from asynchebb.measures import LABELS, MEASURES, factors_of
+from asynchebb.own_data import learned
+from asynchebb.own_data.learned import Learned
 from asynchebb.own_data.load import Data
 
 TESTED = 200  # training samples on which the error is measured during training
 MEASURED = 2000  # and at the end
 POINTS = 20  # of the error curve
-FIELDS = 144  # fields drawn
 SHOWN = 12  # samples drawn with their reconstructions
 SAVE_EVERY = 10.0  # seconds
 
@@ -61,8 +60,20 @@ def learn(
     some = X[_spread(len(X), MEASURED)]
     codes = network.transform(some)
     measures = _measures(network, some, codes, data)
-    drawn = some[_spread(len(some), SHOWN)]
-    _write_page(out, model, data, measures, np.array(notes["curve"]), codes.mean(axis=0), drawn, command)
+    what = Learned(
+        network,
+        is_split=split is not None,
+        data=data,
+        measures={ROW_LABELS[name]: value for name, value in measures.items()},
+        measured_on=len(some),
+        error_of_mean=measures["error_of_mean"],
+        curve=np.array(notes["curve"]),
+        tested_on=min(TESTED, len(X)),
+        activity=codes.mean(axis=0),
+        samples=some[_spread(len(some), SHOWN)],
+        command=command,
+    )
+    learned.write(what, out)
     return measures
 
 
@@ -136,72 +147,6 @@ def _measures(network: HebbianNetwork, X: np.ndarray, codes: np.ndarray, data: D
         if name == "error":
             found["error_of_mean"] = AT_END["error"].of({"X": rows, "reconstructed": mean})
     return found | ({"factors": len(known["factors"])} if "factors" in known else {})
-
-
-def _write_page(
-    out: Path,
-    model: Any,
-    data: Data,
-    measures: dict[str, Any],
-    curve: np.ndarray,
-    activity: np.ndarray,
-    samples: np.ndarray,
-    command: str,
-) -> None:
-    from asynchebb.drawing import figures
-
-    network = model_file.network_in(model)
-    shape = data.shape if model is network else (2, *data.shape)
-    again = network.inverse_transform(network.transform(samples)).reshape(len(samples), -1)
-    pictures = {
-        "fields": figures.fields(network.components_, shape, activity, FIELDS),
-        "learning": figures.learning(curve, measures["error_of_mean"], activity),
-        "reconstructions": figures.reconstructions(samples.reshape(len(samples), -1), again, shape),
-    }
-    figures.save(pictures["fields"], out / "fields.png")
-    drawn_as = (
-        "" if data.X.ndim == 3 or data.stimulus is not None or shape[-2] == 1 else " × ".join(map(str, shape[-2:]))
-    )
-    below = {
-        "fields": f"Receptive fields (rows of W) of the {min(FIELDS, len(activity))} most active of {len(activity)} "
-        "neurons, the most active first, "
-        + (
-            "ON minus OFF, each scaled by its own largest weight (red is positive)."
-            if len(shape) == 3
-            else "each scaled from 0 to its own largest weight."
-        )
-        + (f" Since the number of features is a square, they are drawn as {drawn_as} images." if drawn_as else ""),
-        "learning": f"Left: reconstruction error on {min(TESTED, len(data.X))} of the samples during "
-        f"{network.max_iter} passes through the data. Right: mean rates.",
-        "reconstructions": (
-            "Samples (black) and their reconstructions by the settled network (blue)."
-            if shape[-2] == 1
-            else "Samples (top) and their reconstructions by the settled network (bottom)."
-        ),
-    }
-    parameters = {name: repr(value) for name, value in network.get_params().items()}
-    rows = {
-        "data": f"{data.name}: {len(data.X):,} samples of {' × '.join(map(str, data.X.shape[1:]))} numbers"
-        + ("" if model is network else ", signed, and so split into an ON and an OFF channel"),
-        "model": type(network).__name__ + "(" + ", ".join(f"{k}={v}" for k, v in parameters.items()) + ")",
-        "scale": f"data are divided by {network.scale_:.6g}",
-        "command": command,
-        "use it": f'ah.load_model("{out / "model.nc"}").transform(X), or asynchebb encode {out / "model.nc"} DATA',
-        "machine": pages.listed(provenance.machine()),
-        "versions": pages.listed(provenance.versions()),
-    }
-    measured = pages.facts(
-        {
-            ROW_LABELS[name]: f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
-            for name, value in measures.items()
-        }
-    )
-    of = f"on {min(MEASURED, len(data.X)):,} of the {len(data.X):,} training samples"
-    title = f"What {type(network).__name__} learned from {data.name}"
-    body = f"<h1>{escape(title)}</h1><p>Measured {of}:</p>{measured}"
-    body += "".join(pages.figure(name, figures.png(pictures[name]), text) for name, text in below.items())
-    body += f"<h2>How it was made</h2>{pages.facts({name: text for name, text in rows.items() if text})}"
-    files.write_text(out / "report.html", pages.document(f"{type(network).__name__} on {data.name}", body))
 
 
 def encode(

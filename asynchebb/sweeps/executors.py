@@ -198,24 +198,25 @@ def slurm(options: str, jobs: int | None, folder: Path) -> Iterator[OnSlurm]:
     if shutil.which("sbatch") is None:
         raise InputError("slurm needs the command sbatch, which is not available here; run this on a submit host")
     executor = submitit.SlurmExecutor(folder)
-    executor.update_parameters(**slurm_parameters(options, executor._valid_parameters()))
+    configure(executor, options)
     yield OnSlurm(executor, jobs)
 
 
-def slurm_parameters(options: str, known: set[str]) -> dict[str, Any]:
-    """Parse partition=short,time=60 into submitit's parameters; options it does not know are passed to sbatch."""
-    parameters: dict[str, Any] = {"job_name": "asynchebb", "cpus_per_task": 1, "additional_parameters": {}}
+def configure(executor: Any, options: str) -> None:
+    """Give submitit's executor options like partition=short,time=60; those it does not know are passed to sbatch."""
+    executor.update_parameters(job_name="asynchebb", cpus_per_task=1)
+    others: dict[str, Any] = {}
     for option in filter(None, options.split(",")):
         name, equals, value = (part.strip() for part in option.partition("="))
         name = name.replace("-", "_")
         if not equals or not name or not value:
             raise InputError(f"slurm is {options!r}; it must be written like partition=short,time=60")
         given: Any = int(value) if value.isdigit() else value
-        if name in known:
-            parameters[name] = given
-        else:
-            parameters["additional_parameters"][name] = given
-    return parameters
+        try:
+            executor.update_parameters(**{name: given})
+        except ValueError:  # it does not know this one
+            others[name] = given
+    executor.update_parameters(additional_parameters=others)
 
 
 class OnSlurm:

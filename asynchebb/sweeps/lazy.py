@@ -1,4 +1,7 @@
-"""Lazily read arrays over all runs of a sweep. (A module of its own because it imports xarray.)"""
+"""Lazily read arrays over all runs of a sweep, as xarray's guide to writing a backend has it.
+
+A module of its own because it imports xarray.
+"""
 
 from __future__ import annotations
 
