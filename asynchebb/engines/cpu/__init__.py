@@ -48,7 +48,7 @@ def advance(
 ) -> State:
     module = loop(_types(network), state.W.dtype, network.n >= WIDE)
     number = state.W.dtype.type
-    arrays = (state.W, state.M.T, *state[2:])  # M by presynaptic column lies in one piece
+    arrays = _columns(False).State(state.W, state.M.T, *state[2:])  # M by presynaptic column lies in one piece
     settled = np.empty((0, network.n), number) if settled is None else settled
     constants = _constants(network, module, number)
     module.advance(*constants, number(VANISHING), arrays, X, hold, from_rest, settled, traces)
@@ -179,7 +179,7 @@ def _no_step(module: ModuleType, types: tuple[type, ...], number: type) -> None:
     ]
     dtype = np.dtype(number)
     W, M, X, settled, u, y, a = (np.zeros(shape, dtype) for shape in ((1, 1), (1, 1), (0, 1), (0, 1), 1, 1, 1))
-    state = (W, M, u, y, np.zeros(1, np.int64), a)
+    state = _columns(False).State(W, M, u, y, np.zeros(1, np.int64), a)
     traces = empty_traces((), 1, 1, dtype)
     rule = _columns(False).Rule(0, np.ones(1, dtype))
     module.advance(*constants, rule, number(0), False, number(VANISHING), state, X, 1, False, settled, traces)

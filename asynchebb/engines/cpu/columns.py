@@ -11,10 +11,14 @@ from numba import njit
 
 from asynchebb.engines.cpu.tiles import VECTOR, call_rule, sum_columns
 
-# What of each neuron changes during a hold: in rows of `numbers` its u, y and a, b = Wx, what its row
-# of W is still to be multiplied by (scale) and how often x is to be added to it (shift), and the s of
-# its row of M; its count c; and whether its row of M has grown.
+# The network's state: W, M by presynaptic neuron, and of each neuron u, y, c and a.
+State = namedtuple("State", "W P u y c a")
+
+# What of each neuron changes during a hold: in rows of `numbers` its u, y and a; b = Wx; what its row of W is still to
+# be multiplied by (scale) and how often x is to be added to it (shift); the s of its row of M; and the sum of its y
+# since it was put with the near ones. Its count c, and whether its row of M has grown.
 Neurons = namedtuple("Neurons", "numbers c grown")
+U, Y, A, B, SCALE, SHIFT, S, SUM = range(8)
 
 # A rule: where its compiled equations begin (`rule.py`), and their constants.
 Rule = namedtuple("Rule", "address constants")
@@ -22,7 +26,6 @@ Rule = namedtuple("Rule", "address constants")
 # Room to work in: rows of a number, an index or a truth for each neuron; and the near part of M̂, twice.
 # Few wide arrays instead of many narrow ones: a call takes long to pass each.
 Room = namedtuple("Room", "numbers indices truths Q saved_Q")
-SUM = 7  # row of a neuron's numbers: the sum of its y since it was put with the near ones
 INHIBITION, TOTAL, LEAST, BOUND, KEEP_W, GAIN_W, KEEP_M, GAIN_M, DROP, KEEP, BOOST = range(11)  # rows of numbers
 ETA, NEW_A, LEAK_W, LEAK_M, SILENT = range(11, 16)  # more of them; the last is 0 throughout
 ACTIVE, NEAR, ROWS, CURRENT, WHOLE = range(5)  # rows of indices
@@ -40,13 +43,6 @@ COMPILE = {
 
 # Called from compiled code alone: no way in from Python has to be compiled, which takes most of the time.
 INNER = {**COMPILE, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-
-
-@njit(**INNER)
-def fields(neurons):
-    """u, y, c, a, b, scale, shift, s and grown of each neuron."""
-    v = neurons.numbers
-    return v[0], v[1], neurons.c, v[2], v[3], v[4], v[5], v[6], neurons.grown
 
 
 @njit(**INNER)
@@ -70,7 +66,7 @@ def feed_forward(W, x, every):
 @njit(**INNER)
 def feed_forward_rows(W, x, pixels, count, first, last, every):
     """Of some rows, four at a time; what is still to be done to a row of W is nothing yet."""
-    _, _, _, _, b, scale, shift, _, grown = fields(every)
+    b, scale, shift, grown = every.numbers[B], every.numbers[SCALE], every.numbers[SHIFT], every.grown
     zero = W.dtype.type(0)
     for i in range(first, last):
         scale[i], shift[i], grown[i] = 1, 0, False
@@ -301,7 +297,7 @@ def fetch(P, near, size, columns, first, last, fetched, Q):
 @njit(**INNER)
 def swap(some, room, q, r, size, Q):
     """Exchange near neurons q and r."""
-    numbers, c, grown = some
+    numbers, c, grown = some.numbers, some.c, some.grown
     near, current, fetched = room.indices[NEAR], room.indices[CURRENT], room.truths[FETCHED]
     for k in range(len(numbers)):
         numbers[k, q], numbers[k, r] = numbers[k, r], numbers[k, q]
@@ -461,24 +457,23 @@ def fold_columns(P, first, last, s, rows, count):
 @njit(**INNER)
 def neurons(n, like):
     """Of n neurons, with some to spare for whole vectors."""
-    return Neurons(np.zeros((8, n + LANES), like.dtype), np.zeros(n, np.int64), np.zeros(n, np.bool_))
+    return Neurons(np.zeros((SUM + 1, n + LANES), like.dtype), np.zeros(n, np.int64), np.zeros(n, np.bool_))
 
 
 @njit(**INNER)
 def enter(state, every):
     """The neurons as the state has them."""
-    _, _, u, y, c, a = state
-    for i in range(len(u)):
-        every.numbers[0, i], every.numbers[1, i], every.numbers[2, i], every.c[i] = u[i], y[i], a[i], c[i]
-        every.numbers[6, i] = 1
+    for i in range(len(state.u)):
+        every.numbers[U, i], every.numbers[Y, i], every.numbers[A, i] = state.u[i], state.y[i], state.a[i]
+        every.c[i], every.numbers[S, i] = state.c[i], 1
 
 
 @njit(**INNER)
 def leave(every, state):
     """The state as the neurons are."""
-    _, _, u, y, c, a = state
-    for i in range(len(u)):
-        u[i], y[i], a[i], c[i] = every.numbers[0, i], every.numbers[1, i], every.numbers[2, i], every.c[i]
+    for i in range(len(state.u)):
+        state.u[i], state.y[i], state.a[i] = every.numbers[U, i], every.numbers[Y, i], every.numbers[A, i]
+        state.c[i] = every.c[i]
 
 
 @njit(**INNER)
@@ -486,7 +481,11 @@ def workroom(n, like):
     # Q is as large as M at the most; what is not used takes no memory.
     Q, saved_Q = np.empty(n * (n + 2 * LANES), like.dtype), np.empty(n * (n + 2 * LANES), like.dtype)
     room = Room(
-        np.zeros((16, n + LANES), like.dtype), np.zeros((5, n), np.int64), np.zeros((5, n), np.bool_), Q, saved_Q
+        np.zeros((SILENT + 1, n + LANES), like.dtype),
+        np.zeros((WHOLE + 1, n), np.int64),
+        np.zeros((SAVED + 1, n), np.bool_),
+        Q,
+        saved_Q,
     )
     for i in range(n):
         room.indices[WHOLE, i] = i

@@ -51,11 +51,18 @@ if TYPE_CHECKING:  # `cpu.loop` puts compiled ones in their place: those for one
         OPENED,
         ROWS,
         SAVED,
+        SCALE,
+        SHIFT,
         SILENT,
         SUM,
         TOTAL,
         WANTED,
         WHOLE,
+        A,
+        B,
+        S,
+        U,
+        Y,
         activate,
         begin_block,
         change_M,
@@ -66,7 +73,6 @@ if TYPE_CHECKING:  # `cpu.loop` puts compiled ones in their place: those for one
         enter,
         feed_forward,
         fetch,
-        fields,
         fold_M,
         fold_row,
         fold_W,
@@ -95,8 +101,13 @@ elif "INNER" not in globals():
 # The network's equations; `cpu.loop` puts compiled ones in their place. (A rule's are called by their address.)
 step = gate = None
 
-# What stays the same during a hold.
-Held = namedtuple("Held", "dynamics rule schedule floor smallest hold n m x x_x pixels")
+# What stays the same during a hold: the equations and constants; the stimulus x, |x|² and how many of its pixels are
+# not 0; W and P, whose entries change; the room to work in; and the traces, in which the hold begins at step t.
+Held = namedtuple("Held", "dynamics rule schedule floor smallest hold n m x x_x pixels t")
+
+# Neurons that are run together: all, or the first `size` of the near ones, of which there are `near`. `index` says
+# which they are among all, and Q is their part of M̂.
+Group = namedtuple("Group", "neurons size near index Q")
 
 FIRST_BLOCK, LONGEST_BLOCK = 8, 32  # steps; after a block that could be kept, the next one is twice as long
 WORTHWHILE = 32  # steps left for which it pays to put the near neurons side by side
@@ -112,7 +123,7 @@ def advance(dynamics, schedule, rule, floor, additive, smallest, state, X, hold,
 
     If `settled` has rows, the rates at the end of each stimulus's hold go there.
     """
-    W, P = state[0], state[1]
+    W, P = state.W, state.P
     n, m = W.shape
     every, some, saved, room = neurons(n, W), neurons(n, W), neurons(n, W), workroom(n, W)
     enter(state, every)
@@ -125,7 +136,9 @@ def advance(dynamics, schedule, rule, floor, additive, smallest, state, X, hold,
         if from_rest:
             rest(dynamics, every, n)
         pixels = feed_forward(W, x, every)
-        held = Held(dynamics, rule, schedule, floor, smallest, hold, n, m, x, dot(x, x), pixels)
+        held = Held(
+            dynamics, rule, schedule, floor, smallest, hold, n, m, x, dot(x, x), pixels, t
+        )  # fmt: skip
         last = hold - 1  # all neurons take the last step: a discrete schedule opens its gates there
         k = start = size = awake = zero
         length, whole_length, try_near = FIRST_BLOCK, FIRST_BLOCK if lazy else hold, lazy
@@ -139,14 +152,13 @@ def advance(dynamics, schedule, rule, floor, additive, smallest, state, X, hold,
                     size = zero
             if size == 0:
                 steps = min(whole_length, hold - k)
-                run(held, every, n, n, room.indices[WHOLE], W, P, P, k, steps, room, traces, t)
+                run(held, Group(every, n, n, room.indices[WHOLE], P), k, steps, W, P, room, traces)
                 k, whole_length, try_near = k + steps, 2 * whole_length, lazy
                 continue
             steps, Q = min(length, last - k), near_matrix(room.Q, size)
+            near = Group(some, awake, size, room.indices[NEAR], Q)
             copy_neurons(some, awake, saved)
-            good, changed, count = run(
-                held, some, awake, size, room.indices[NEAR], W, P, Q, k, steps, room, traces, t
-            )  # fmt: skip
+            good, changed, count = run(held, near, k, steps, W, P, room, traces)
             kept = good and quiet(held, some, Q, awake, size, count, steps, room)
             if kept:
                 k, length, run_awake = k + steps, min(2 * length, LONGEST_BLOCK), run_awake + steps
@@ -162,12 +174,11 @@ def advance(dynamics, schedule, rule, floor, additive, smallest, state, X, hold,
                 put_back(some, room, size, Q, every, P)
                 size, try_near = zero, False
         t += hold
-        _, _, _, _, _, scale, shift, s, grown = fields(every)
-        fold_W(W, x, scale, shift, smallest)
-        fold_M(P, s, grown, room.indices[ROWS], room.numbers[INHIBITION], smallest)
+        fold_W(W, x, every.numbers[SCALE], every.numbers[SHIFT], smallest)
+        fold_M(P, every.numbers[S], every.grown, room.indices[ROWS], room.numbers[INHIBITION], smallest)
         if len(settled):
             for i in range(n):  # a whole row at once would take Numba a second to compile
-                settled[number, i] = every.numbers[1, i]
+                settled[number, i] = every.numbers[Y, i]
     leave(every, state)
     return run_awake, undone
 
@@ -175,7 +186,7 @@ def advance(dynamics, schedule, rule, floor, additive, smallest, state, X, hold,
 @njit(**INNER)
 def rest(dynamics, every, n):
     # u, y = step(0, 0)
-    u, y = every.numbers[0], every.numbers[1]
+    u, y = every.numbers[U], every.numbers[Y]
     zero = u.dtype.type(0)
     for i in range(n):
         u[i], y[i] = step(dynamics, zero, zero)
@@ -188,14 +199,17 @@ def fits(awake, size, n):
 
 
 @njit(**INNER)
-def run(held, some, size, near, index, W, P, Q, k, steps, room, traces, t):
-    """Run these neurons, all or the awake among the near ones, for some steps; Q is their part of M̂, P the whole.
+def run(held, group, k, steps, W, P, room, traces):
+    """Run these neurons, all or the awake among the near ones, for some steps.
 
     Gives whether all went well, whether Q has changed, and how many columns were used. It has not
     gone well if an awake neuron has to be rectified, which takes the whole of its row.
     """
-    dynamics, rule, schedule, floor, _, hold, n, _, _, x_x, _ = held
-    u, y, c, a, b, scale, shift, s, grown = fields(some)
+    some, size, near, index, Q = group
+    dynamics, schedule, floor, hold, n = held.dynamics, held.schedule, held.floor, held.hold, held.n
+    t = held.t
+    u, y, c, a, b = some.numbers[U], some.numbers[Y], some.c, some.numbers[A], some.numbers[B]
+    scale, shift, s, grown = some.numbers[SCALE], some.numbers[SHIFT], some.numbers[S], some.grown
     numbers, active, rows = room.numbers, room.indices[ACTIVE], room.indices[ROWS]
     inhibition, total, least = numbers[INHIBITION], numbers[TOTAL], numbers[LEAST]
     keep_w, gain_w, keep_m, gain_m = numbers[KEEP_W], numbers[GAIN_W], numbers[KEEP_M], numbers[GAIN_M]
@@ -235,19 +249,26 @@ def run(held, some, size, near, index, W, P, Q, k, steps, room, traces, t):
             # W[i] += eta_i * (outer(y_i, x) - leak_w * W[i]), likewise M, for the rows i with open gates:
             # w_i ← keep_w w_i + gain_w x and m_i ← keep_m m_i + gain_m y − drop
             odd = 0
-            rule_terms(rule, y, a, size, numbers)
+            rule_terms(held.rule, y, a, size, numbers)
+            # One loop for all would touch too many arrays for the compiler to see that vectors are safe.
             for i in range(size):
                 a[i] = new_a[i] if opened[i] else a[i]
+            for i in range(size):
                 keep_w[i] = one - eta[i] * leaks_w[i] if opened[i] else one
+            for i in range(size):
                 keep_m[i] = one - eta[i] * leaks_m[i] if opened[i] else one
+            for i in range(size):
                 gain_w[i] = gain_m[i] = eta[i] * y[i] if opened[i] else zero
-                drop[i] = eta[i] * floor if opened[i] else zero
+            if floor != 0:  # else it is 0 throughout
+                for i in range(size):
+                    drop[i] = eta[i] * floor if opened[i] else zero
+            for i in range(size):
                 odd += not (simple(keep_w[i], gain_w[i], zero, scale[i]) & simple(keep_m[i], gain_m[i], drop[i], s[i]))
             if odd:
                 if apart:
                     return False, changed, count
                 odd_rows(held, some, W, P, room)
-            change_W(keep_w, gain_w, scale, shift, b, x_x, size)
+            change_W(keep_w, gain_w, scale, shift, b, held.x_x, size)
             grew = change_M(keep_m, gain_m, s, grown, size)
             if grew:
                 if apart and not changed:
@@ -274,7 +295,8 @@ def simple(keep, gain, drop, scale):
 def odd_rows(held, some, W, P, room):
     """Update the odd rows, or make them simple; the terms that are left are for the others' way to do."""
     x, smallest = held.x, held.smallest
-    _, y, _, _, b, scale, shift, s, grown = fields(some)
+    y, b, grown = some.numbers[Y], some.numbers[B], some.grown
+    scale, shift, s = some.numbers[SCALE], some.numbers[SHIFT], some.numbers[S]
     numbers, rows, drop = room.numbers, room.indices[ROWS], room.numbers[DROP]
     keep_w, gain_w, keep_m, gain_m = numbers[KEEP_W], numbers[GAIN_W], numbers[KEEP_M], numbers[GAIN_M]
     keep, boost = numbers[KEEP], numbers[BOOST]
@@ -305,7 +327,7 @@ def odd_rows(held, some, W, P, room):
 @njit(**INNER)
 def count_updates(held, some, opened, size, room):
     """How many synapses change at these gates: where there is a Hebbian product, a leak or a floor."""
-    y, leaks_w, leaks_m = some.numbers[1], room.numbers[LEAK_W], room.numbers[LEAK_M]
+    y, leaks_w, leaks_m = some.numbers[Y], room.numbers[LEAK_W], room.numbers[LEAK_M]
     updates = active = 0
     for i in range(size):
         active += y[i] > 0
@@ -322,7 +344,8 @@ def choose_near(held, every, P, k, steps, room):
 
     How many they are, and how many are to be awake, filled up to whole vectors.
     """
-    u, y, c, a, b, _, _, s, _ = fields(every)
+    u, y, a, b, s = every.numbers[U], every.numbers[Y], every.numbers[A], every.numbers[B], every.numbers[S]
+    c = every.c
     n, inhibition, active, near = held.n, room.numbers[INHIBITION], room.indices[ACTIVE], room.indices[NEAR]
     could, wanted = room.truths[LISTED], room.truths[WANTED]
     count = activate(y, n, active, could)
@@ -340,8 +363,8 @@ def choose_near(held, every, P, k, steps, room):
     silent_terms(held, a, n, room)
     for i in range(n):
         if c[i] != known:
-            known, (closed, _) = c[i], silent_gate(held, c[i], k, k + steps)
-        wanted[i] |= not closed and not changes_nothing(room, a, i)
+            known, (closed, _) = c[i], silent_gate(held.schedule, zero, c[i], k, k + steps, held.hold)
+        wanted[i] |= not closed and not changes_nothing(room.numbers, a, i)
     size = 0
     for i in range(n):
         near[size] = i
@@ -358,11 +381,11 @@ def choose_near(held, every, P, k, steps, room):
 
 
 @njit(**INNER)
-def silent_gate(held, c_i, k, end):
+def silent_gate(schedule, zero, c_i, k, end, hold):
     """Does the gate of a neuron that is silent from step k on stay closed up to the end? And c_i then."""
     opened = False
     for kk in range(k, end):
-        beta_i, c_i = gate(held.schedule, held.x.dtype.type(0), c_i, kk, held.hold)
+        beta_i, c_i = gate(schedule, zero, c_i, kk, hold)
         opened |= beta_i
     return not opened, c_i
 
@@ -370,13 +393,14 @@ def silent_gate(held, c_i, k, end):
 @njit(**INNER)
 def silent_terms(held, a, size, room):
     """What the rule gives for these neurons if they are silent: see `changes_nothing`."""
-    rule_terms(held.rule, room.numbers[SILENT], a, size, room.numbers)
+    numbers = room.numbers
+    rule_terms(held.rule, numbers[SILENT], a, size, numbers)
 
 
 @njit(**INNER)
-def changes_nothing(room, a, i):
+def changes_nothing(numbers, a, i):
     """Would an update of a silent neuron leave it as it is?"""
-    return room.numbers[NEW_A, i] == a[i] and room.numbers[LEAK_W, i] == 0 and room.numbers[LEAK_M, i] == 0
+    return numbers[NEW_A, i] == a[i] and numbers[LEAK_W, i] == 0 and numbers[LEAK_M, i] == 0
 
 
 @njit(**INNER)
@@ -385,7 +409,7 @@ def quiet(held, some, Q, awake, size, count, steps, room):
 
     Leaves the sum of the inhibition that they felt in the room, and the least of it that anyone felt.
     """
-    u, _, _, _, b, _, _, s, _ = fields(some)
+    u, b, s, room = some.numbers[U], some.numbers[B], some.numbers[S], room
     active, wanted, bound, end = room.indices[ACTIVE], room.truths[WANTED], room.numbers[BOUND], round_up(size)
     lateral_near(Q, awake, end, active, room.numbers[TOTAL], count, False, room.numbers[INHIBITION])
     lateral_near(Q, np.int64(0), end, active, room.numbers[LEAST], count, True, bound)
@@ -404,13 +428,15 @@ def wake(held, some, awake, size, Q, k, steps, following, room):
     """After some steps that were kept: bring the others up to date, and those to the front that are active or may be so
     in the following steps. After none: those that are wanted. How many are awake from now on.
     """
-    u, y, c, a, b, _, _, s, _ = fields(some)
+    u, y, a, b, s = some.numbers[U], some.numbers[Y], some.numbers[A], some.numbers[B], some.numbers[S]
+    c = some.c
     sums, inhibition, total, bound = (
         some.numbers[SUM], room.numbers[INHIBITION], room.numbers[TOTAL], room.numbers[BOUND]
     )  # fmt: skip
     current, wanted = room.indices[CURRENT], room.truths[WANTED]
+    zero = y.dtype.type(0)
     if steps:
-        zero, left = y.dtype.type(0), y.dtype.type(1 - CAUTION)
+        left = y.dtype.type(1 - CAUTION)
         long, next_long = y.dtype.type(steps), y.dtype.type(following)
         for q in range(awake):
             sums[q] += total[q]
@@ -428,8 +454,8 @@ def wake(held, some, awake, size, Q, k, steps, following, room):
             current[q] = k
             if not wanted[q]:
                 if c[q] != known:
-                    known, (closed, _) = c[q], silent_gate(held, c[q], k, held.hold - 1)
-                wanted[q] = not closed and not changes_nothing(room, a, q)
+                    known, (closed, _) = c[q], silent_gate(held.schedule, zero, c[q], k, held.hold - 1, held.hold)
+                wanted[q] = not closed and not changes_nothing(room.numbers, a, q)
     count = 0
     for q in range(size):
         count += wanted[q]
@@ -445,7 +471,7 @@ def wake(held, some, awake, size, Q, k, steps, following, room):
     awake = round_up(count)
     for q in range(min(awake, size)):
         if current[q] != k:
-            _, c[q] = silent_gate(held, c[q], current[q], k)
+            _, c[q] = silent_gate(held.schedule, zero, c[q], current[q], k, held.hold)
             current[q] = k
     return awake
 
@@ -456,11 +482,12 @@ def catch_up(held, every, some, P, awake, size, k, end, room):
 
     What it makes of the near ones in `every` does not matter: they are put back after.
     """
-    u, _, _, _, b, _, _, s, _ = fields(every)
+    u, b, s, P, room = every.numbers[U], every.numbers[B], every.numbers[S], P, room
     active, near, current = room.indices[ACTIVE], room.indices[NEAR], room.indices[CURRENT]
     inhibition, total, sums = room.numbers[INHIBITION], room.numbers[TOTAL], some.numbers[SUM]
+    zero = u.dtype.type(0)
     for q in range(awake, size):
-        _, some.c[q] = silent_gate(held, some.c[q], current[q], end)
+        _, some.c[q] = silent_gate(held.schedule, zero, some.c[q], current[q], end, held.hold)
     n, count = held.n, 0
     for q in range(size):
         active[count] = near[q]
@@ -473,5 +500,5 @@ def catch_up(held, every, some, P, awake, size, k, end, room):
     known = after = np.int64(-1)
     for i in range(n):
         if every.c[i] != known:
-            known, (_, after) = every.c[i], silent_gate(held, every.c[i], k, end)
+            known, (_, after) = every.c[i], silent_gate(held.schedule, zero, every.c[i], k, end, held.hold)
         every.c[i] = after
