@@ -1,6 +1,6 @@
-"""What can be computed of weights and rates: the paper's measures (App. E) and others, in float64.
+"""Metrics of weights and rates: the paper's (App. E) and others, in float64.
 
-Arrays in, numbers out: nothing here runs a network (`runs/testing.py` does), and what is recorded of a run is
+Arrays in, numbers out: nothing here runs a network (`runs/testing.py` does). The measures recorded for a run are
 declared in `measures.py`.
 """
 
@@ -13,12 +13,12 @@ import numpy as np
 from asynchebb import stimuli
 from asynchebb.checks import InputError
 
-# A field this close to a template counts as that template.
+# A field whose cosine with a template exceeds this counts as that template.
 MATCH = 0.85
 
 
 class Fields(NamedTuple):
-    """How many receptive fields show one factor, a pair of factors or neither; how many factors are shown."""
+    """How many receptive fields show one factor, a pair of factors or neither, and how many factors are shown."""
 
     single: int
     mixed: int
@@ -42,19 +42,19 @@ def reconstruction_cosines(W: np.ndarray, x: np.ndarray, Y: np.ndarray) -> np.nd
 
 
 def reconstruction_errors(X: np.ndarray, reconstructed: np.ndarray) -> np.ndarray:
-    """1 − cos(x, x̂) for each row; 1 where one of them is zero."""
+    """1 − cos(x, x̂) for each row; 1 where x or x̂ is zero."""
     return 1 - weight_similarity(X, reconstructed)
 
 
 def residual(X: np.ndarray, reconstructed: np.ndarray) -> float:
-    """Σ|x − x̂|² / Σ|x|²: the share of the squared norm that is left."""
+    """Σ|x − x̂|² / Σ|x|²: the share of the squared norm that is not reconstructed."""
     return float(np.sum((X - reconstructed) ** 2) / max(np.sum(X**2), 1e-300))
 
 
 def gini(activity: np.ndarray) -> float:
-    """Σ_i Σ_j |y_i − y_j| / (2 n Σ_i y_i) (App. E2): 0 when all are equal, towards 1 when few do all.
+    """Σ_i Σ_j |y_i − y_j| / (2 n Σ_i y_i) (App. E2): 0 if all are equal, close to 1 if only a few are active.
 
-    Activity that is zero everywhere is equal: 0.
+    All-zero activity counts as equal: 0.
     """
     y = np.sort(_non_negative("activity", activity))
     n = len(y)
@@ -65,8 +65,8 @@ def gini(activity: np.ndarray) -> float:
 def weight_similarity(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """cos(a_i, b_i) for each row i of two weight matrices (App. E3).
 
-    No epsilon is added, so a row that has decayed to 1e-30 still counts by its direction. A row
-    of zeros has none: its similarity is 0.
+    No epsilon is added, so a row that has decayed to 1e-30 still has its direction. A row of zeros
+    has none: its similarity is 0.
     """
     A, B = (np.asarray(z, np.float64) for z in (A, B))
     if A.shape != B.shape or A.ndim != 2:
@@ -78,21 +78,21 @@ def weight_similarity(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 def mean_similarity(A: np.ndarray, B: np.ndarray, activity: np.ndarray) -> Similarity:
     """Σ_i cos(a_i, b_i) / n over all neurons, and the same over those with ỹ_i > 0.
 
-    A neuron that is silent in a discrete Hebbian network keeps the direction it started with, so
-    that silent neurons say little of what was learned. Without an active neuron the second is NaN.
+    A neuron that is silent in a discrete Hebbian network keeps its initial direction, so silent
+    neurons say little about what was learned. If no neuron is active, the second value is NaN.
     """
     similarity, active = weight_similarity(A, B), _non_negative("activity", activity) > 0
     if len(active) != len(similarity):
-        raise InputError(f"activity has {len(active)} neurons and A {len(similarity)}; they must be the same")
+        raise InputError(f"activity has {len(active)} neurons and A {len(similarity)}; they must have equally many")
     return Similarity(float(similarity.mean()), float(similarity[active].mean()) if active.any() else float("nan"))
 
 
 def count_fields(W: np.ndarray, stimulus: Any) -> Fields:
-    """Receptive fields by template: which show a single factor (a bar), which a pair (a cross)?
+    """Count receptive fields by template: how many show a single factor (a bar), how many a pair (a cross)?
 
     single: cos(w_i, f) > 0.85 for the nearest factor f, and above the cosine with the nearest pair
-    mixed: cos(w_i, max(f, f')) > 0.85 for the nearest pair, and nearer than any factor
-    distinct: factors that are the nearest one of some single field
+    mixed: cos(w_i, max(f, f')) > 0.85 for the nearest pair, and above the cosine with the nearest factor
+    distinct: factors that are nearest to at least one single field
     """
     single, mixed = _factor_and_pair(W, stimulus)
     singles, pairs = int(np.count_nonzero(single >= 0)), int(np.count_nonzero(mixed))
@@ -100,19 +100,19 @@ def count_fields(W: np.ndarray, stimulus: Any) -> Fields:
 
 
 def without_background(W: np.ndarray) -> np.ndarray:
-    """[w_ij − median_j w_ij]₊: fields without what they have in every pixel, for fields that cover less than half."""
+    """[w_ij − median_j w_ij]₊: fields without a uniform background, for fields that cover less than half the pixels."""
     W = np.asarray(W, np.float64)
     return np.maximum(W - np.median(W, axis=1, keepdims=True), 0)
 
 
 def tuned_to(W: np.ndarray, stimulus: Any) -> np.ndarray:
-    """The factor that each neuron's field shows, by its number; −1 where it shows none, −2 where it shows a pair."""
+    """The index of the factor that each neuron's field shows; −1 if it shows none, −2 if it shows a pair."""
     single, mixed = _factor_and_pair(W, stimulus)
     return np.where(mixed, -2, single)
 
 
 def _factor_and_pair(W: np.ndarray, stimulus: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Each field's factor, or −1; and whether it shows a pair instead."""
+    """The index of each field's factor, or −1; and whether it shows a pair instead."""
     factors = _factors(stimulus, W)
     a, b = np.triu_indices(len(factors), 1)
     to_factor = _cosines(W, factors)
@@ -123,10 +123,10 @@ def _factor_and_pair(W: np.ndarray, stimulus: Any) -> tuple[np.ndarray, np.ndarr
 
 
 def factor_recovery(W: np.ndarray, stimulus: Any) -> np.ndarray:
-    """cos(f, w_π(f)) for each factor f, where π gives each factor a neuron of its own.
+    """cos(f, w_π(f)) for each factor f, where π assigns each factor its own neuron.
 
-    π is the assignment of the largest total (Hungarian method); a factor left without a neuron,
-    when there are fewer neurons than factors, counts 0.
+    π maximises the total (Hungarian method). If there are fewer neurons than factors, a factor left
+    without a neuron counts as 0.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -144,19 +144,19 @@ def dead_units(activity: np.ndarray) -> int:
 
 
 def duplicate_units(W: np.ndarray, threshold: float = 0.95) -> int:
-    """Neurons whose field a neuron before them already has: |{i : max_{k<i} cos(w_i, w_k) > 0.95}|."""
+    """Neurons whose field duplicates an earlier neuron's: |{i : max_{k<i} cos(w_i, w_k) > 0.95}|."""
     rows = _directions(np.asarray(W, np.float64))
     count = 0
-    for i in range(0, len(rows), 256):  # a block at a time: all pairs of a large network would outweigh it
+    for i in range(0, len(rows), 256):  # in blocks: all pairs of a large network would take more memory than it
         cosine = np.tril(rows[i : i + 256] @ rows[: i + 256].T, i - 1)
         count += int(np.count_nonzero(cosine.max(axis=1, initial=0.0) > threshold))
     return count
 
 
 def hoyer(activity: np.ndarray) -> float:
-    """(√n − Σ|y_i| / √Σy_i²) / (√n − 1): 0 when all are equal, 1 when one does all (Hoyer 2004).
+    """(√n − Σ|y_i| / √Σy_i²) / (√n − 1): 0 if all are equal, 1 if only one is active (Hoyer 2004).
 
-    Activity that is zero everywhere is equal: 0.
+    All-zero activity counts as equal: 0.
     """
     y = _non_negative("activity", activity)
     norm, root = np.linalg.norm(y), np.sqrt(len(y))
@@ -164,9 +164,9 @@ def hoyer(activity: np.ndarray) -> float:
 
 
 def treves_rolls(activity: np.ndarray) -> float:
-    """1 − (Σy_i / n)² / (Σy_i² / n): 0 when all are equal, 1 − 1/n when one does all (Treves & Rolls 1991).
+    """1 − (Σy_i / n)² / (Σy_i² / n): 0 if all are equal, 1 − 1/n if only one is active (Treves & Rolls 1991).
 
-    Activity that is zero everywhere is equal: 0.
+    All-zero activity counts as equal: 0.
     """
     y = _non_negative("activity", activity)
     power = np.mean(y * y)
@@ -174,13 +174,13 @@ def treves_rolls(activity: np.ndarray) -> float:
 
 
 def forgetting(E: np.ndarray) -> float:
-    """mean over s < P of E[P, s] − min_{p<P} E[p, s]: how far the old sets' errors rose again by the last phase P."""
+    """mean over s < P of E[P, s] − min_{p<P} E[p, s]: how far errors on earlier sets have risen by the last phase P."""
     E = _phases_by_sets(E)
     return float(np.mean(E[-1, :-1] - E[:-1, :-1].min(axis=0)))
 
 
 def backward_transfer(E: np.ndarray) -> float:
-    """mean over s < P of E[s, s] − E[P, s]: above 0 when what came later helped the sets before it."""
+    """mean over s < P of E[s, s] − E[P, s]: above 0 if later phases improved earlier sets."""
     E = _phases_by_sets(E)
     return float(np.mean(np.diag(E)[:-1] - E[-1, :-1]))
 
@@ -188,21 +188,21 @@ def backward_transfer(E: np.ndarray) -> float:
 def _phases_by_sets(E: np.ndarray) -> np.ndarray:
     E = np.asarray(E, np.float64)
     if E.ndim != 2 or E.shape[0] != E.shape[1] or len(E) < 2:
-        raise InputError(f"E has shape {E.shape}; it must be (phases, sets), as many of each and at least 2")
+        raise InputError(f"E has shape {E.shape}; it must be (phases, sets), equally many of each and at least 2")
     return E
 
 
 def _non_negative(name: str, values: np.ndarray) -> np.ndarray:
     values = np.asarray(values, np.float64)
     if values.ndim != 1 or not values.size:
-        raise InputError(f"{name} has shape {values.shape}; it must be one number a neuron")
+        raise InputError(f"{name} has shape {values.shape}; it must be one number per neuron")
     if not values.min() >= 0 or not np.isfinite(values).all():
         raise InputError(f"{name} holds {values[~(np.isfinite(values) & (values >= 0))][0]}; it must be finite and ≥ 0")
     return values
 
 
 def _factors(stimulus: Any, W: np.ndarray) -> np.ndarray:
-    """The factors of a set of stimuli, which may be given themselves."""
+    """The factors of a set of stimuli, or the factors themselves if they were passed in."""
     if isinstance(stimulus, np.ndarray):
         factors, of = stimulus, "the factors"
     elif hasattr(stimulus, "factors"):
@@ -221,5 +221,5 @@ def _directions(rows: np.ndarray) -> np.ndarray:
 
 
 def _cosines(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """cos(a, b) of each row of A with each of B; 0 where one of them is zero."""
+    """cos(a, b) for each row a of A and each row b of B; 0 where one of them is zero."""
     return _directions(np.asarray(A, np.float64)) @ _directions(np.asarray(B, np.float64)).T

@@ -21,7 +21,7 @@ def main(samples: int = 10_000, picture: str = "natural_patches.png") -> float:
     model = make_pipeline(ah.OnOff(), ah.AsyncHebbian(144, r_b=2, max_iter=2, random_state=0)).fit(patches)
 
     codes = model.transform(patches[:1000])
-    again = model.inverse_transform(codes)  # signed patches again
+    again = model.inverse_transform(codes)  # back to signed patches
     error = float(np.sum((again - patches[:1000]) ** 2) / np.sum(patches[:1000] ** 2))
     active = np.count_nonzero(codes) / codes.size
     print(f"squared error {error:.2f} relative to the patches, {active:.2f} of the neurons active at a time")

@@ -10,7 +10,7 @@ from asynchebb.drawing import figures
 
 @dataclass(frozen=True)
 class Bounded:
-    """Δw_ij = η(y_i x_j − tanh(y_i) w_ij): strong bursts make weights decay little more than weak ones."""
+    """Δw_ij = η(y_i x_j − tanh(y_i) w_ij): strong bursts make weights decay only slightly more than weak ones."""
 
     eta: float = 0.02
 

@@ -28,7 +28,7 @@ CONSTANT_LEAK = PAPER._replace(asynchronous=ah.Hebbian(), discrete=ah.Hebbian())
 
 NOTEBOOKS_WEIGHTS = CONSTANT_LEAK._replace(from_rest=False, weights=ah.Exponential())
 
-SHORT, LONGER, LONG = 1_200, 2_000, 4_000  # stimuli of each set: 0.6, 1 and 2 million Euler steps
+SHORT, LONGER, LONG = 1_200, 2_000, 4_000  # stimuli per set: 0.6, 1 and 2 million Euler steps
 GRIDS: list[tuple[Reading, dict[str, list]]] = [
     (PAPER, {"r_b": [0.5, 0.75, 1, 1.25, 1.5, 2], "r_r": [100, 200, 500], "eta": [0.002, 0.005, 0.01]}),
     (PAPER, {"r_b": [0.5, 1, 1.5, 2], "r_r": [100, 500], "eta": [0.005, 0.01], "scale": [0.1, 0.4]}),

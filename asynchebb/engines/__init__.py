@@ -1,4 +1,4 @@
-"""Engines run a network forward. They own the loop and the linear algebra and know no rule's name.
+"""Engines run a network forward. They provide the loop and the linear algebra, and know no rule by name.
 
 An engine is a module with the two functions of `contracts.Engine`.
 """
@@ -18,7 +18,7 @@ from asynchebb.network import Network, State, float_type
 
 NAMES = ("cpu", "reference")
 
-SETTLED_AT_ONCE = 64  # samples in one call of an engine, which cannot be interrupted
+SETTLED_AT_ONCE = 64  # samples per engine call, which cannot be interrupted
 
 
 def module(name: str) -> Engine[Network, State, Traces]:
@@ -36,11 +36,11 @@ def advance(
     trace: tuple[str, ...] = (),
     from_rest: bool = False,
 ) -> tuple[State, dict[str, np.ndarray]]:
-    """Show each row of X to the network for `hold` Euler steps; the arguments stay as they are.
+    """Show each row of X to the network for `hold` Euler steps; the arguments are left unchanged.
 
     Activity carries over from one stimulus to the next or, with `from_rest`, starts from u = y = 0 at each.
-    Returns the new state and a dict of the traces named: "updates" (synapses changed) and "active"
-    (neurons with y_i > 0), one number a step; "y" (rates) and "burst" (gates), one row a step.
+    Returns the new state and a dict of the requested traces: "updates" (synapses changed) and "active"
+    (neurons with y_i > 0), one number per step; "y" (rates) and "burst" (gates), one row per step.
     """
     own = prepare(network, state).copy()
     return advance_in_place(network, own, X, hold, engine, trace, from_rest)
@@ -55,7 +55,7 @@ def advance_in_place(
     trace: tuple[str, ...],
     from_rest: bool = False,
 ) -> tuple[State, dict[str, np.ndarray]]:
-    """`advance` for a caller who owns the state, as `prepare` gives it, and needs it no more."""
+    """`advance` for a caller who owns the state, as returned by `prepare`, and no longer needs it."""
     at_least(1)("hold", hold)
     true_or_false("from_rest", from_rest)
     X = np.array(stimuli("X", X, network.m), state.W.dtype, order="C")
@@ -65,10 +65,10 @@ def advance_in_place(
 
 
 def settle(network: Network, state: State, X: np.ndarray, steps: int, engine: str = "cpu") -> np.ndarray:
-    """The rates (samples, n) to which each row of X brings the frozen network from rest in so many Euler steps.
+    """The rates (samples, n) that the frozen network reaches for each row of X, from rest, in this many Euler steps.
 
-    Each row is on its own, so that order and company do not matter; they share all cores. X is in the
-    state's precision, and not checked.
+    Rows are independent, so their order does not matter, and are distributed over all cores. X must be in the
+    state's precision; it is not checked.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -93,7 +93,7 @@ def settle(network: Network, state: State, X: np.ndarray, steps: int, engine: st
 
 
 def prepare(network: Network, state: State) -> State:
-    """The state's arrays in the types and order that engines rely on, copied only where they are not."""
+    """The state's arrays with the types and memory order that engines rely on, copied only where necessary."""
     shapes = {"W": (network.n, network.m), "M": (network.n, network.n)}
     for name, array in zip(State._fields, state, strict=True):
         if np.shape(array) != shapes.get(name, (network.n,)):

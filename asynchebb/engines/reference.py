@@ -1,4 +1,4 @@
-"""The specification: the whole model in NumPy, on one screen, as the paper says it and no faster."""
+"""The specification: the whole model in NumPy, on one screen, as in the paper and with no regard to speed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def advance(
     from_rest: bool = False,
     settled: np.ndarray | None = None,
 ) -> State:
-    """Show each row of X for `hold` Euler steps, perhaps each from rest; its last rates go to `settled`."""
+    """Show each row of X for `hold` Euler steps, optionally from rest; write its final rates to `settled`."""
     W, M, u, y, c, a = state
     dynamics, rule, schedule = network.dynamics, network.rule, network.schedule
     floor = getattr(rule, "floor", 0.0)
@@ -37,7 +37,7 @@ def advance(
             W[i] = positive(W[i] + column(eta_i) * (hebb_w - column(leak_w) * W[i]))
             M[i] = positive(M[i] + column(eta_i) * (hebb_m - column(leak_m) * M[i] - floor))
 
-            if traces.updates.size:  # synapses with something to add or to take away
+            if traces.updates.size:  # synapses with a Hebbian product, leak or floor
                 changed_w = (hebb_w != 0) | (column(leak_w) != 0)
                 changed_m = (hebb_m != 0) | (column(leak_m) != 0) | (floor != 0)
                 traces.updates[t] = np.count_nonzero(changed_w) + np.count_nonzero(changed_m)
@@ -54,12 +54,12 @@ def advance(
 
 
 def threads(network: Network) -> int:
-    """How many calls may run side by side: NumPy would only wait for itself."""
+    """How many calls may run in parallel: just one, since NumPy calls would only wait for each other."""
     return 1
 
 
 def each(n, *values):
-    """A value for each of n neurons, where an equation may give one for all."""
+    """One value per neuron, where an equation may return a single one for all."""
     return (np.array(np.broadcast_to(value, n)) for value in values)
 
 
@@ -68,7 +68,7 @@ def column(z_i):
 
 
 def positive(rows):
-    """Rectified weights; a row that fades away keeps its direction at the size VANISHING."""
+    """Rectified weights; a row that fades away keeps its direction, with VANISHING as its largest weight."""
     rows = rows * (rows > 0)
     largest = rows.max(axis=1, initial=0.0, keepdims=True)
     fading = (largest > 0) & (largest < VANISHING)

@@ -1,4 +1,4 @@
-"""What `advance` can write down at each Euler step."""
+"""What `advance` can record at each Euler step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from asynchebb.checks import InputError
 
 
 class Traces(NamedTuple):
-    """One entry a step; an array that was not asked for is empty."""
+    """One entry per step; arrays that were not requested are empty."""
 
     updates: np.ndarray  # (steps,) synapses changed: open gate, and a Hebbian product, a leak or a floor ≠ 0
     active: np.ndarray  # (steps,) neurons with y_i > 0
@@ -19,12 +19,12 @@ class Traces(NamedTuple):
 
 
 NAMES = Traces._fields
-PER_NEURON = ("y", "burst")  # the others are one number a step
+PER_NEURON = ("y", "burst")  # the others have one number per step
 
 
 def check(trace: tuple[str, ...]) -> None:
     if isinstance(trace, str):
-        raise InputError(f"trace is the text {trace!r}; it must be a tuple of names out of {', '.join(NAMES)}")
+        raise InputError(f"trace is the text {trace!r}; it must be a tuple of names from {', '.join(NAMES)}")
     for name in trace:
         if name not in NAMES:
             raise InputError(f"trace names {name!r}; the traces are {', '.join(NAMES)}")

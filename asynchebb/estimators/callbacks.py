@@ -22,7 +22,7 @@ except ImportError:
 
 
 class Passes:
-    """Tells the callbacks of each pass of a fit as it begins and ends."""
+    """Notifies the callbacks when each pass of a fit begins and ends."""
 
     def __init__(self, model: Any, X: Any, passes: int) -> None:
         self._model, self._X, self._task = model, X, None

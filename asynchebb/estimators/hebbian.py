@@ -71,7 +71,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     engine : "cpu" or "reference", default="cpu"
 
     `n_components`, `weights`, `scale` and `random_state` take effect when training starts; the others may be changed
-    between calls of `partial_fit`.
+    between calls to `partial_fit`.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     lateral_ : (n_components, n_components), the lateral weights M
     activity_ : (n_components,), the rates y after the last sample shown
     scale_ : the divisor for the data
-    n_iter_ : number of passes of `fit`, or of calls of `partial_fit`
+    n_iter_ : number of passes of `fit`, or of calls to `partial_fit`
     n_samples_seen_ : number of samples shown
     image_shape_ : (height, width) if the data were images (samples, height, width), else None
     state_ : all variables that change while the network runs, an `ah.State`
@@ -153,7 +153,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             if self.n_components != len(self.state_.W):
                 raise ValueError(
                     f"n_components is {self.n_components}, but this network began with {len(self.state_.W)}; it must "
-                    "not change between calls of partial_fit (fit starts from scratch)"
+                    "not change between calls to partial_fit (fit starts from scratch)"
                 )
             if not self._has_scale:
                 self._find_scale(X)

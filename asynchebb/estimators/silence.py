@@ -15,7 +15,7 @@ TRIED = 8  # samples tried when all neurons are silent
 
 
 class Learner(Protocol):
-    """What is asked of a model."""
+    """What these functions need from a model."""
 
     hold: int
     scale: Any

@@ -1,1 +1,1 @@
-"""The paper: its experiments under several readings, what it claims, and the report on what holds."""
+"""The reproduction of the paper: its experiments under several readings, its claims, and a report on which hold."""

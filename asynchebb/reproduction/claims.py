@@ -1,6 +1,6 @@
-"""A claim of the paper as something that can fail: what it says, and the margins by which it is judged.
+"""The paper's claims in testable form: what each one says, and the margins by which it is judged.
 
-Margins are fixed before anything is run, from what the sentence says, and are not changed to fit what comes out.
+Margins are set from the wording of the claim before anything is run, and are not adjusted to the results.
 """
 
 from __future__ import annotations
@@ -10,53 +10,54 @@ from typing import NamedTuple
 
 import numpy as np
 
-# What was measured: of each reading, each measure for each seed.
+# Measurements: for each reading and each measure, one value per seed.
 Numbers = Mapping[str, Mapping[str, Sequence[float]]]
 
 HOLDS, IN_PART, FAILS, NOT_RUN = "holds", "holds in part", "does not hold", "not run"
 
 
 class Means(dict[str, float]):
-    """Each measure's mean over seeds, as v.name or v["name"]."""
+    """The mean of each measure over seeds, as v.name or v["name"]."""
 
     def __getattr__(self, name: str) -> float:
         return self[name]
 
 
 class Part(NamedTuple):
-    """One thing that a claim says, as a question to the means over seeds."""
+    """One criterion of a claim, tested on the means over seeds."""
 
     says: str
     holds: Callable[[Means], bool]
-    is_given: bool = False  # without it the claim would say nothing; alone it does not make the claim hold in part
+    is_given: bool = False  # a precondition, which alone does not make the claim hold in part
 
 
 class Claim(NamedTuple):
     id: str
-    where: str  # in the paper, or "ours"
+    where: str  # where the paper says it, or "ours"
     says: str  # in our words
-    paper: str  # what the paper says of it
-    shows: Mapping[str, str]  # the measures that it is judged by, and what they are
+    paper: str  # what the paper says
+    shows: Mapping[str, str]  # the measures by which it is judged, with descriptions
     parts: Sequence[Part]
-    # If it does not hold: what happens, and what was tried. {measure} stands for that of the presets' reading.
+    # If it does not hold: what happens instead, and what was tried. {measure} stands for its value under the presets'
+    # reading.
     instead: str = ""
 
 
 class Verdict(NamedTuple):
-    """Of one claim under one reading."""
+    """The verdict on one claim under one reading."""
 
     holds: str
     parts: dict[str, bool]
     mean: dict[str, float]
-    sd: dict[str, float | None]  # over seeds; None of one
-    values: dict[str, list[float]]  # of each seed
-    seeds: dict[str, int]  # for how many seeds each part holds on its own
+    sd: dict[str, float | None]  # over seeds; None if there is only one
+    values: dict[str, list[float]]  # one per seed
+    seeds: dict[str, int]  # the number of individual seeds for which each part holds
 
 
 def judge(claim: Claim, measures: Mapping[str, Sequence[float]]) -> Verdict:
-    """A claim holds if all its parts do, and in part if some do beyond those that are given.
+    """A claim holds if all its parts hold, and holds in part if any part other than a precondition does.
 
-    It is not judged where none of its measures was taken.
+    It is not judged if none of its measures was taken.
     """
     missing = [name for name in claim.shows if name not in measures]
     if len(missing) == len(claim.shows):
@@ -75,9 +76,10 @@ def judge(claim: Claim, measures: Mapping[str, Sequence[float]]) -> Verdict:
 
 
 def overall(verdicts: Mapping[str, Verdict], preset: str) -> str:
-    """It holds if it does under the presets' reading, and in part if it does so there or holds under another one.
+    """The verdict under the presets' reading; a claim that fails there but holds under another reading holds in part.
 
-    A claim that is not judged under the presets' reading is so under those that it is judged under.
+    For a claim not judged under the presets' reading: the verdict shared by all readings under which it is judged, or
+    "holds in part" if they differ.
     """
     judged = {reading: verdict.holds for reading, verdict in verdicts.items() if verdict.holds != NOT_RUN}
     if preset in judged:

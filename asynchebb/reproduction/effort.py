@@ -1,4 +1,4 @@
-"""What a reproduction takes, in time and memory, and what the paper says of that."""
+"""The time and memory that a reproduction takes, and what the paper claims about them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from asynchebb.sweeps.folder import read
 WORK = Claim(
     "S",
     "App. D",
-    "A simulation takes a few hours on a desktop, and less than 4 GB.",
+    "A simulation takes a few hours on a desktop, and less than 4 GB of memory.",
     "a few hours, 4 GB",
     {
-        "hours": "hours for ten million Euler steps on one core, mean of all runs here, their tests included",
-        "gigabytes": "memory of the largest process (GB)",
+        "hours": "hours per ten million Euler steps on one core, averaged over all runs here, including their tests",
+        "gigabytes": "peak memory of the largest process (GB)",
     },
     (
         Part("ten million steps take less than three hours", lambda v: v.hours < 3),
-        Part("no process takes more than 4 GB", lambda v: v.gigabytes < 4),
+        Part("every process takes less than 4 GB", lambda v: v.gigabytes < 4),
     ),
 )
 
@@ -45,7 +45,7 @@ def so_far(out: Path, scale: str) -> dict[str, Any]:
 def add(
     out: Path, scale: str, seconds: float = 0.0, workers: int = 0, done: Sequence[Run] = (), drawing: float = 0.0
 ) -> None:
-    """Of all calls so far at this scale, interrupted ones included; of measuring and drawing, the longest."""
+    """Update the totals over all calls at this scale, including interrupted ones; for drawing, record the longest."""
     before = so_far(out, scale)
     now = {
         "seconds": before["seconds"] + seconds,
@@ -59,7 +59,7 @@ def add(
 
 
 def peak_memory() -> int:
-    """Bytes that the largest of this process and its workers has held; 0 where the system does not tell."""
+    """Peak memory in bytes of this process or its largest worker; 0 if the system does not report it."""
     try:
         import resource
         import sys

@@ -1,4 +1,4 @@
-"""What a reproduction has found: verdicts on claims, figures and their captions, failures, and what it took."""
+"""The findings of a reproduction: verdicts on claims, figures with captions, failures, and the time and memory used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from asynchebb.reproduction.claims import NOT_RUN, Claim, Verdict
 
 
 class Judged(NamedTuple):
-    """A claim, the verdict under each reading, and the one over all."""
+    """A claim, its verdict under each reading, and the overall verdict."""
 
     claim: Claim
     verdicts: dict[str, Verdict]
@@ -19,21 +19,21 @@ class Judged(NamedTuple):
 
     @property
     def tried(self) -> dict[str, Verdict]:
-        """Those of the readings under which it was judged."""
+        """The verdicts under those readings for which it was judged."""
         return {reading: verdict for reading, verdict in self.verdicts.items() if verdict.holds != NOT_RUN}
 
 
 class Finding(NamedTuple):
-    """What one experiment has given."""
+    """The outcome of one experiment."""
 
     name: str
     title: str
-    figures: dict[str, str]  # captions by the picture's name
+    figures: dict[str, str]  # captions by figure name
     claims: list[Judged]
 
 
 class Outcome(NamedTuple):
     scale: str
     findings: list[Finding]
-    failures: dict[str, str]  # what was wrong with a run, by its name
-    work: dict[str, Any]  # what it took, where
+    failures: dict[str, str]  # errors by run name
+    work: dict[str, Any]  # runs, steps, time and memory (effort.py)

@@ -1,7 +1,7 @@
-"""The readings of the paper under which its claims are judged, and the runs that they make.
+"""The readings of the paper under which its claims are judged, and the runs they define.
 
-The paper's text, its appendix and the authors' notebook differ (docs/choices.md). A reading settles what they leave
-open; each differs from the first, which the presets use, in what its name says.
+The paper's main text, its appendix and the authors' notebook disagree in places (docs/choices.md). A reading settles
+the open points. The presets use the first; the name of each of the others says how it differs from the first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from asynchebb.runs.run import Phase, Probe, Run
 from asynchebb.stimuli import Crossbars, Diagonals, Squares
 from asynchebb.weights import Gaussian
 
-# How a network is tested: as the paper does (App. E), and until rates have settled.
+# The two tests of a network, by index: as in the paper (App. E), and until rates have settled.
 PAPER, SETTLED = 0, 1
 PAPERS_HOLD = 150  # Euler steps
 
@@ -46,26 +46,26 @@ READINGS = {
     "η = 0.01, r_r = 500": _PAPER._replace(asynchronous=Oja(0.01), r_r=500),
     NOTEBOOK: network.READINGS["notebook"],
 }
-# What the paper varies: how long a stimulus is held, and the asynchronous network's two constants.
+# What the paper varies: how long a stimulus is held, and the asynchronous network's two parameters.
 HOLDS = (50, 150, 500)
 THRESHOLDS = (0, 0.5, 1, 2)
 REFRACTORY = (0, 10, 100, 500)
-# Under these two everything is run: figures 2D to 2I and those of the appendix too.
+# Everything is run under these two, including figures 2D to 2I and those of the appendix.
 WHOLE = (PRESET, NOTEBOOK)
 
 
 def readings(scale: Scale) -> dict[str, Reading]:
-    """Those under which the claims are judged at this scale."""
+    """The readings under which claims are judged at this scale."""
     return READINGS if scale.every_reading else {name: READINGS[name] for name in WHOLE}
 
 
 def seeds(scale: Scale, name: str) -> range:
-    """Those with which this reading is run."""
+    """The seeds used for this reading."""
     return range(scale.seeds if name in WHOLE else 1)
 
 
 def same_for(model: str, one: Reading, other: Reading) -> bool:
-    """Do two readings say the same of this model? Then they share its runs."""
+    """Do two readings agree on this model? If so, they share its runs."""
     return (one.network(model, 1, 1), one.from_rest, one.hold) == (
         other.network(model, 1, 1),
         other.from_rest,
@@ -74,7 +74,7 @@ def same_for(model: str, one: Reading, other: Reading) -> bool:
 
 
 def sets(scale: Scale) -> tuple[FactoredStimulus, ...]:
-    """The three sets of Fig. 1C; the paper describes only the first, the others are our choice."""
+    """The three sets of Fig. 1C. The paper describes only the first; the others are our choice."""
     return Crossbars(scale.p), Squares(scale.p), Diagonals(scale.p)
 
 
@@ -92,7 +92,7 @@ def network_of(reading: Reading, model: str, scale: Scale) -> Network:
 def on_crossbars(
     scale: Scale, reading: Reading, model: str, seed: int = 0, snapshots: int = 1, trace: tuple[str, ...] = ()
 ) -> Run:
-    """A run on the paper's crossed bars, tested in both ways."""
+    """A run on the paper's crossed bars, with both tests."""
     bars, hold, from_rest = Crossbars(scale.p), reading.hold, reading.from_rest
     phase = Phase(bars, max(1, scale.steps // hold), hold, snapshots, from_rest)
     probes = (
@@ -103,7 +103,7 @@ def on_crossbars(
 
 
 def over_training(scale: Scale, reading: Reading, model: str, seed: int) -> Run:
-    """The same with snapshots on the way, and what happens while it learns."""
+    """The same, with snapshots during training and traces of the activity."""
     return on_crossbars(scale, reading, model, seed, scale.snapshots, ("active", "y"))
 
 
@@ -112,7 +112,7 @@ def variant(reading: Reading, name: str, value: Any) -> Reading:
 
 
 def run_of(reading: Reading, model: str, scale: Scale, seed: int = 0) -> Run:
-    """That of figure 1 if a reading there says the same of the model; else one of which only start and end are kept."""
+    """Figure 1's run if a reading there agrees on the model; otherwise one with snapshots at start and end only."""
     if any(same_for(model, reading, other) for other in readings(scale).values()):
         return over_training(scale, reading, model, seed)
     if reading.hold < _PAPER.hold:
@@ -123,7 +123,7 @@ def run_of(reading: Reading, model: str, scale: Scale, seed: int = 0) -> Run:
 def in_succession(
     scale: Scale, reading: Reading, model: str, shown: Sequence[Stimulus], seed: int = 0, snapshots: int = 3
 ) -> Run:
-    """A run on several sets one after the other, tested on all of them, settled."""
+    """A run on several sets in succession, tested on all of them with settled rates."""
     hold, from_rest = reading.hold, reading.from_rest
     samples = max(1, scale.steps_per_phase // hold)
     phases = tuple(Phase(stimulus, samples, hold, snapshots, from_rest) for stimulus in shown)
@@ -142,6 +142,6 @@ def three_models(scale: Scale) -> dict[tuple, Run]:
 
 
 def three_sets(scale: Scale, reading: Reading, model: str, seed: int = 0) -> Run:
-    """A run of figure 3; those that it draws have snapshots on the way."""
+    """A run of figure 3; runs that the figure draws have more snapshots per set."""
     is_drawn = any(same_for(model, reading, READINGS[name]) for name in WHOLE)
     return in_succession(scale, reading, model, sets(scale), seed, snapshots=3 if is_drawn else 1)

@@ -55,7 +55,7 @@ def _values(reading: Any) -> dict[str, Any]:
 
 
 def instead(judged: Judged, scale: str) -> str:
-    """What happens if a claim does not hold: its text, with the values measured under the presets' reading."""
+    """What happens instead if a claim does not hold: its text, with the values measured under the presets' reading."""
     if judged.overall in (HOLDS, NOT_RUN) or scale == "smoke":  # runs this short show nothing
         return ""
     tried = judged.tried
@@ -81,7 +81,7 @@ def number(value: float, says: str = "") -> str:
 
 
 def markdown(content: dict[str, Any], beside: dict[str, Any] | None = None) -> str:
-    """The claims as a table, with a paragraph on each that does not hold; optionally with verdicts at another scale.
+    """The claims as a table, with a paragraph on each that does not hold; optionally next to verdicts at another scale.
 
     Both arguments are results of `as_json`.
     """
@@ -92,13 +92,14 @@ def markdown(content: dict[str, Any], beside: dict[str, Any] | None = None) -> s
         "",
         " ".join(
             f"Made by `asynchebb reproduce --scale {scale['name']}`: n = {scale['n']}, {scale['p']} × {scale['p']} "
-            f"pixels, {scale['steps']:,} Euler steps per run, {scale['seeds']} seeds for figures 1 to 3 (but 2D to 2F) "
-            "under the readings of the presets and the notebook, one elsewhere."
+            f"pixels, {scale['steps']:,} Euler steps per run, {scale['seeds']} seeds for figures 1 to 3 (except 2D to "
+            "2F) under the presets' and the notebook's readings, one seed for everything else."
             for scale in scales
         )
-        + f" ✓ holds, ◐ holds in part, ✗ does not hold, · not run, under each reading (at {scales[0]['name']} scale); "
-        "the overall verdict gives priority to the presets' reading. The report lists the measurements and the margins "
-        f"by which each claim is judged.{f' {TOO_SHORT}' if scales[0]['name'] == 'smoke' else ''}",
+        + " ✓ holds, ◐ holds in part, ✗ does not hold, · not run. The last columns show the verdict under each reading "
+        f"(at {scales[0]['name']} scale); the overall verdict gives priority to the presets' reading. The report lists "
+        "the measurements and the margins by which each claim is judged."
+        f"{f' {TOO_SHORT}' if scales[0]['name'] == 'smoke' else ''}",
         "",
         f"| | claim | where | {' | '.join(scale['name'] for scale in scales)} | {' | '.join(shown)} |",
         "| --- " * (3 + len(scales) + len(shown)) + "|",
@@ -140,10 +141,10 @@ def page(outcome: Outcome, pictures: Path) -> str:
     )
     body = f"""<header>
 <h1>Asynchronous Hebbian/anti-Hebbian networks, reproduced</h1>
-<p>Every figure and every claim of Aguiar &amp; Hennig (2024), recomputed by <b>asynchebb</b> and judged by margins
-fixed before the runs. Added after the first report, before their numbers were seen: a second way of counting changed
-synapses (2g, 2h), 1b′, T, I, L, and J under each reading.
-A claim <b class="yes">holds ✓</b> if it does so under the presets' reading of the paper
+<p>Every figure of Aguiar &amp; Hennig (2024), recomputed by <b>asynchebb</b>, and every claim, judged by margins fixed
+before the runs. Some were added after the first report, but before their numbers were seen: a second way of counting
+changed synapses (2g, 2h), 1b′, T, I, L, and J under each reading.
+A claim <b class="yes">holds ✓</b> if all of it holds under the presets' reading of the paper
 (<i>{escape(PRESET)}</i>); it <b class="part">holds in part ◐</b> if only part of it holds there, or if all of it holds
 under another reading; otherwise it <b class="no">does not hold ✗</b>. Click on a claim to see the measurements.</p>
 <p>{tally}</p>
@@ -190,10 +191,10 @@ def _claim(judged: Judged, scale: str, columns: list[str]) -> str:
 <span class="over {KINDS[judged.overall]}" title="{judged.overall}">{MARKS[judged.overall]}</span>{marks}</summary>
 <div class="body">
 {f"<p><b>Instead:</b> {escape(paragraph)}</p>" if paragraph else ""}
-<div class="wide"><table><tr><th>Criterion (for the mean over seeds; small: individual seeds that meet it)</th>
+<div class="wide"><table><tr><th>Criterion (for the mean over seeds; in small print: individual seeds that meet it)</th>
 {"".join(f"<th>{escape(name)}</th>" for name in shown)}</tr>
 {"".join(_part_row(part, shown) for part in claim.parts)}
-<tr><th>Measured (mean ± sd)</th>{"<th></th>" * len(shown)}</tr>
+<tr><th>Measured (mean over seeds; in small print: each seed)</th>{"<th></th>" * len(shown)}</tr>
 {"".join(_measure_row(name, says, shown) for name, says in claim.shows.items())}</table></div></div></details>
 """
 
@@ -205,7 +206,7 @@ def _tally(claims: list[Judged], columns: list[str]) -> str:
         return ""
     cells = "".join(f"<small>{round(100 * share)}%</small>" for share in parts_that_hold(common, columns).values())
     names = ", ".join(one.claim.id for one in common)
-    return f"""<div class="row tallies"><b></b><span><small>Share of criteria met, over the claims judged
+    return f"""<div class="row tallies"><b></b><span><small>Share of criteria met, among the claims judged
 under all of these readings ({escape(names)})</small></span><span></span>{cells}</div>"""
 
 
@@ -216,7 +217,7 @@ def parts_that_hold(claims: list[Judged], columns: list[str]) -> dict[str, float
 
 
 def _part_row(part: Part, shown: dict[str, Verdict]) -> str:
-    """Whether a part holds for the mean over seeds, and for how many single seeds it does."""
+    """Whether a part holds for the mean over seeds, and for how many individual seeds."""
     cells = ""
     for verdict in shown.values():
         count = len(next(iter(verdict.values.values())))
@@ -270,22 +271,22 @@ def _made(outcome: Outcome) -> str:
     took = timedelta(seconds=round(work["seconds"]))
     rows = {
         "scale": f"{outcome.scale}: {scale.n} neurons, {scale.p} × {scale.p} pixels, {scale.steps:,} Euler "
-        f"steps per run on one set, {scale.steps_per_phase:,} on each of three sets; in our own experiments "
-        f"{scale.side_steps:,}, half of that on each of four sets; "
-        f"{scale.seeds} seeds (0 to {scale.seeds - 1}) for figures 1 to 3 (but 2D to 2F) under the readings of the "
-        "presets and the notebook, one (0) for the others",
+        f"steps per run on one set, {scale.steps_per_phase:,} per set in runs on three sets; in our own experiments "
+        f"{scale.side_steps:,} per set, half as many with four sets; "
+        f"{scale.seeds} seeds (0 to {scale.seeds - 1}) for figures 1 to 3 (except 2D to 2F) under the presets' and the "
+        "notebook's readings, one (seed 0) for everything else",
         "tests": f"on the frozen network: {scale.tested} stimuli held for {PAPERS_HOLD} steps, as in the paper, and "
-        f"{scale.settled} held for {scale.settling}; after several sets, {scale.tested_after} of each for as long",
+        f"{scale.settled} held for {scale.settling}; after several sets, {scale.tested_after} of each held as long",
         "runs": f"{work['runs']:,}, with {work['steps']:,} Euler steps in total",
         "wall time of the runs": f"{took} on {work['workers'] or 'a cluster’s'} cores",
-        "wall time of measuring and drawing": f"{timedelta(seconds=round(work['drawing']))}, once",
+        "wall time of measuring and drawing": f"{timedelta(seconds=round(work['drawing']))} (the longest call)",
         "largest process": f"{work['peak_memory'] / 1e6:,.0f} MB" if work["peak_memory"] else "not known",
         "machine": pages.listed(provenance.machine()),
         "versions": pages.listed(provenance.versions()),
         "command": f"asynchebb reproduce --scale {outcome.scale}",
-        "numbers": "all are in claims.json next to this page; the runs are in sweep/runs (NetCDF)",
+        "numbers": "in claims.json next to this page; the runs themselves are in sweep/runs (NetCDF)",
     }
-    return f'<section id="made"><h2>How it was made</h2>{pages.facts(rows)}</section>'
+    return f'<section id="made"><h2>How this report was made</h2>{pages.facts(rows)}</section>'
 
 
 STYLE = """

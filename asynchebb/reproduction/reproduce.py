@@ -1,4 +1,4 @@
-"""Everything by one command: run what has not been run, measure, judge, draw, report."""
+"""The whole reproduction in one command: run what has not been run yet, then measure, judge, draw and report."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ EXPERIMENTS = {module.__name__.rpartition(".")[2]: module for module in _ALL}
 
 
 def experiments(names: Sequence[str], scale: Scale) -> list[str]:
-    """The experiments of these names, which may be those of figures; of none, all."""
+    """The experiments with these names, or with figures of these names; all experiments if no name is given."""
     draws = {figure: name for name, module in EXPERIMENTS.items() for figure in module.captions(scale)}
     known = {name: name for name in EXPERIMENTS} | draws
     for name in names:
@@ -75,10 +75,10 @@ def reproduce(
     say: Callable[[str], object] = lambda sentence: None,
     beside: Path | None = None,
 ) -> Outcome:
-    """Do these experiments at this scale, as far as that has not been done, and write the report.
+    """Run these experiments at this scale, skipping runs that are done, and write the report.
 
-    `workers` is how many the executor has; 0 if that is not known. The verdicts of another reproduction, whose folder
-    is `beside`, stand next to these in claims.md.
+    `workers` is the executor's number of workers, 0 if unknown. `beside` is the folder of another reproduction, whose
+    verdicts appear next to these in claims.md.
     """
     one_of("scale", scale_name, SCALES)
     scale = SCALES[scale_name]
@@ -92,7 +92,7 @@ def reproduce(
     for name in EXPERIMENTS:
         why = {_label(name, key): why for key, run in runs[name].items() if (why := _failure(out, run))}
         failures |= why if name in wanted else {}
-        if not why:  # those that were run before are reported too
+        if not why:  # experiments run earlier are reported too
             done.append(name)
     say(f"measuring and drawing {', '.join(done)}")
     findings = [_finding(name, scale, numbers) for name, numbers in _measure(done, wanted, scale, out, engine).items()]
@@ -112,15 +112,15 @@ def reproduce(
 def _claims_in(folder: Path) -> dict[str, Any]:
     content = read(folder / "claims.json")
     if "claims" not in content:
-        raise InputError(f"beside is {str(folder)!r}; it must be the folder of a reproduction, with its claims.json")
+        raise InputError(f"beside is {str(folder)!r}; it must be the folder of a reproduction, with a claims.json")
     return content
 
 
 def _check(out: Path) -> None:
-    """Nothing of another's is overwritten."""
+    """Refuse a folder that holds other files, so that nothing is overwritten."""
     if out.is_dir() and not sweep_folder(out).is_dir() and any(out.iterdir()):
         raise InputError(
-            f"out is {str(out)!r}, which holds other files; it must be a new or empty folder, or that of a reproduction"
+            f"out is {str(out)!r}, which holds other files; it must be new or empty, or the folder of a reproduction"
         )
     make_writable("out", out, out)
 
@@ -135,14 +135,14 @@ def _run(
     scale_name: str,
     workers: int,
 ) -> None:
-    """Have all runs done, each once whoever needs it; what that takes is added to what it took before."""
+    """Compute all runs, each only once even if several experiments need it, and add the time taken to the total."""
     labels: dict[str, str] = {}
     different: dict[str, Run] = {}
     for name, of in runs.items():
         for key, run in of.items():
             labels.setdefault(run.identity, _label(name, key))
             different.setdefault(run.identity, run)
-    # The longest first: the last ones should not keep one core busy alone.
+    # Longest first, so that no long run is left to a single core at the end.
     in_order = sorted(different.values(), key=_work_of, reverse=True)
     axes = [[{"name": "experiment", "values": [labels[run.identity] for run in in_order]}]]
     work = [_work_of(run) for run in in_order]
@@ -161,7 +161,7 @@ def _run(
 
 
 def _compile(runs: Sequence[Run], workers: int) -> None:
-    """Compile all that the runs need, side by side: else one worker would wait for what another one compiles."""
+    """Compile everything the runs need, in parallel; otherwise workers would wait for each other's compilation."""
     needed = {
         cpu.loop_of(network, run.dtype): (network, run.dtype)
         for run in runs
@@ -179,18 +179,18 @@ def _warm_up(what: tuple[Network, str]) -> bool:
 
 
 def sweep_folder(out: Path) -> Path:
-    """Where the runs are kept, as a sweep's are."""
+    """Where the runs are saved, in the format of a sweep."""
     return out / "sweep"
 
 
 def _work_of(run: Run) -> int:
-    """Roughly how long it takes beside others, its tests included, as seen at small scale."""
+    """The run's approximate cost relative to others, including its tests, as measured at small scale."""
     network = run.network
     usual, continuous = COSTS.get(type(network.dynamics), COSTS[Projected])
     return int(run.steps * network.n * (continuous if isinstance(network.schedule, Continuous) else usual))
 
 
-COSTS = {Potential: (1, 2.5), Projected: (2, 20)}  # of a step, and of one of a continuous network
+COSTS = {Potential: (1, 2.5), Projected: (2, 20)}  # per step: usually, and in a continuous network
 
 
 def _label(name: str, key: Key) -> str:
@@ -205,7 +205,7 @@ def _failure(out: Path, run: Run) -> str | None:
 
 
 def _measure(names: list[str], redrawn: list[str], scale: Scale, out: Path, engine: str) -> dict[str, Numbers]:
-    """The numbers of each experiment, measured and drawn side by side on this machine's cores."""
+    """The numbers of each experiment; experiments are measured and drawn in parallel on this machine's cores."""
     with executors.local() as pool:
         slowest_first = sorted(names, key=lambda name: name not in ("patches", "fig2"))
         tasks = {
@@ -215,7 +215,7 @@ def _measure(names: list[str], redrawn: list[str], scale: Scale, out: Path, engi
 
 
 def measure_and_draw(what: tuple[str, Scale, Path, str, bool]) -> Numbers:
-    """The numbers of an experiment. They and its pictures are kept as long as neither the runs nor the code changes."""
+    """The numbers of an experiment. They and its figures are reused until the runs or the code change."""
     name, scale, out, engine, redraw = what
     module = EXPERIMENTS[name]
     runs: Mapping[Key, Run] = module.runs(scale)
@@ -231,7 +231,7 @@ def measure_and_draw(what: tuple[str, Scale, Path, str, bool]) -> Numbers:
             for picture, figure in module.draw(scale, results, numbers).items():
                 for kind in ("png", "pdf"):
                     figures.save(figure, out / "figures" / f"{picture}.{kind}")
-                    figure.set_layout_engine("none")  # it is laid out now
+                    figure.set_layout_engine("none")  # the layout is final
     finally:
         results.close()
     if unknown := {*numbers} - {*READINGS}:

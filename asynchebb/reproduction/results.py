@@ -1,4 +1,4 @@
-"""The runs of an experiment, opened when they are asked for, and what several experiments measure of them."""
+"""The runs of an experiment, opened on access, and measurements that several experiments share."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from asynchebb.reproduction.readings import PAPER
 from asynchebb.runs.run import Run
 from asynchebb.runs.saved import state_at
 
-Key = tuple  # what a run is called in its experiment: ("Potential", "discrete", 0)
-Kept = Mapping[str, Any]  # a saved run, its variables by name: an open HDF5 file
-MOST_ACTIVE = 100  # fields that the paper shows
-SAME = 0.95  # a neuron as similar as this is practically identical (the paper's words)
+Key = tuple  # identifies a run within its experiment: ("Potential", "discrete", 0)
+Kept = Mapping[str, Any]  # a saved run's variables by name: an open HDF5 file
+MOST_ACTIVE = 100  # the number of fields that the paper shows
+SAME = 0.95  # the cosine above which a neuron is "practically identical" (the paper's words)
 
 
 class Results(Mapping[Key, Any]):
-    """Kept runs by the experiment's own names for them, each an open HDF5 file."""
+    """Saved runs by the experiment's own keys, each an open HDF5 file."""
 
     def __init__(self, runs: Mapping[Key, Run], folder: Path, engine: str) -> None:
         self.runs, self.engine, self._folder = runs, engine, folder
@@ -58,8 +58,8 @@ def most_active(kept: Kept, snapshot: int = -1) -> np.ndarray:
 
 
 def fields(kept: Kept, stimulus: FactoredStimulus, snapshot: int = -1) -> dict[str, float]:
-    """Shares of bars and crosses among the fields that the paper shows, of the most active neurons; and of all factors,
-    the share that is found."""
+    """Shares of bars and crosses among the most active neurons' fields, which the paper shows, and the share of all
+    factors that are found."""
     shown = most_active(kept, snapshot)
     counted = metrics.count_fields(kept["W"][snapshot][shown], stimulus)
     return {
@@ -80,7 +80,7 @@ def are_bars(model: str) -> tuple[Part, ...]:
     return (
         Part("more than half of the 100 most active fields are single bars", lambda v: v[f"{model}_bars"] > 0.5),
         Part(
-            "some are, and there are at least four bars to a cross among them",
+            "some are single bars, and there are at least four of them per cross",
             lambda v: v[f"{model}_bars"] > 0 and v[f"{model}_bars"] >= 4 * v[f"{model}_crosses"],
         ),
         Part("at least 90 % of the bars are found", lambda v: v[f"{model}_factors"] >= 0.9),
@@ -88,22 +88,22 @@ def are_bars(model: str) -> tuple[Part, ...]:
 
 
 def factors_found(kept: Kept, stimulus: FactoredStimulus, snapshot: int = -1) -> float:
-    """The share of the factors that some neuron's field shows."""
+    """The share of factors shown by at least one neuron's field."""
     return metrics.count_fields(kept["W"][snapshot], stimulus).distinct / len(stimulus.factors())
 
 
 def similarity(
     kept: Kept, other: Kept, weights: str = "W", snapshot: int = -1, of_other: int | None = None
 ) -> np.ndarray:
-    """cos of each neuron's weights in two networks of the same start, at the same step; its snapshot in the other one
-    may have another number."""
+    """The cosine between each neuron's weights in two networks that started alike, at the same step; the snapshot may
+    have a different index in the other network."""
     of_other = snapshot if of_other is None else of_other
-    assert kept["step"][snapshot] == other["step"][of_other], "snapshots of different moments"
+    assert kept["step"][snapshot] == other["step"][of_other], "snapshots at different steps"
     return metrics.weight_similarity(kept[weights][snapshot], other[weights][of_other])
 
 
 def likeness(kept: Kept, discrete: Kept, snapshot: int = -1, of_discrete: int = -1) -> dict[str, float]:
-    """How many neurons match the discrete network's, of all and of those that it uses, and the mean cosine."""
+    """The share of neurons that match the discrete network, among all and among those active in it; the mean cosine."""
     found, active = {}, activity(discrete, of_discrete) > 0
     for weights in "WM":
         alike = similarity(kept, discrete, weights, snapshot, of_discrete)
@@ -131,14 +131,14 @@ def after_sets(kept: Kept, shown: Sequence[FactoredStimulus]) -> dict[str, float
 
 
 def fate_of_fields(before: np.ndarray, after: np.ndarray, shown: Sequence[FactoredStimulus]) -> dict[str, float]:
-    """What became of the fields that showed a bar after the first set, and which fields took up the other sets."""
+    """What became of the fields that showed a bar after the first set, and which fields came to encode other sets."""
     bar, bar_after = (metrics.tuned_to(W, shown[0]) for W in (before, after))
     keeps = (bar >= 0) & (bar == bar_after)
     bars, still = np.unique(bar[bar >= 0]), np.unique(bar_after[bar_after >= 0])
     takes_up = np.zeros(len(bar), bool)
     for stimulus in shown[1:]:
         takes_up |= metrics.tuned_to(after, stimulus) >= 0
-    redundant = np.isin(bar, bar[keeps]) & (bar >= 0)  # another neuron shows the same bar, and goes on to
+    redundant = np.isin(bar, bar[keeps]) & (bar >= 0)  # another neuron shows the same bar and retains it
     free = (bar == -1) | redundant
     return {
         "bars_kept": float(np.isin(bars, still).mean()) if len(bars) else 0.0,
@@ -149,7 +149,7 @@ def fate_of_fields(before: np.ndarray, after: np.ndarray, shown: Sequence[Factor
 
 
 def window(results: Results, key: Key, snapshot: int, presentations: int) -> dict[str, np.ndarray]:
-    """What happens at each step of some presentations from a snapshot on, learning as the run does."""
+    """Traces of each step of some presentations that start at a snapshot, with learning as in the run."""
     run, kept = results.runs[key], results[key]
     phase = run.phases[0]
     X = phase.stimulus.sample(np.random.default_rng(snapshot % len(kept["step"])), presentations)
@@ -159,6 +159,6 @@ def window(results: Results, key: Key, snapshot: int, presentations: int) -> dic
 
 
 def products(run: Run, seen: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Synapses whose Hebbian product, y_i x_j or y_i y_j, is not 0 while neuron i may learn, at each step."""
+    """At each step, the synapses with a non-zero Hebbian product, y_i x_j or y_i y_j, while neuron i may learn."""
     pre = (seen["y"] > 0).sum(axis=1) + np.repeat((seen["X"] > 0).sum(axis=1), run.phases[0].hold)
     return ((seen["y"] > 0) & seen["burst"]).sum(axis=1) * pre

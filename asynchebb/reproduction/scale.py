@@ -1,4 +1,4 @@
-"""How large the reproduction is: seconds in a test, minutes on a laptop, or as in the paper."""
+"""The scales of the reproduction: seconds in a test, minutes on a laptop, or as in the paper."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import NamedTuple
 class Scale(NamedTuple):
     n: int  # neurons
     p: int  # pixels per side
-    steps: int  # Euler steps of a run on one set of stimuli
-    steps_per_phase: int  # of a run on several sets, for each
-    short_hold_steps: int  # of a run on one set whose stimuli are held for less than usual: it takes longest per step
-    side_steps: int  # of a run on one set in experiments of our own
-    snapshots: int  # of a run on one set
-    tested: int  # stimuli of a test as the paper has it (s in App. E)
-    settled: int  # stimuli of the test beside it, in which rates settle
-    tested_after: int  # stimuli of each set in a test after several sets
-    settling: int  # Euler steps that this takes
-    seeds: int  # of figures 1 to 3 (without 2D to 2F) under the readings of presets and notebook; all else has one
-    every_reading: bool = True  # or only the two under which everything is run
+    steps: int  # Euler steps per run on one set of stimuli
+    steps_per_phase: int  # Euler steps per set in runs on several sets
+    short_hold_steps: int  # Euler steps per run with holds shorter than usual, which take longest per step
+    side_steps: int  # Euler steps per set in our own experiments (half as many with four sets)
+    snapshots: int  # per run on one set
+    tested: int  # stimuli per test as in the paper (s in App. E)
+    settled: int  # stimuli per additional test in which rates settle
+    tested_after: int  # stimuli per set in tests of runs on several sets
+    settling: int  # Euler steps per stimulus in the last two
+    seeds: int  # for figures 1 to 3 (except 2D to 2F) under the presets' and the notebook's readings; one for all else
+    every_reading: bool = True  # False: only the two under which everything is run
 
     @property
     def short_holds(self) -> str:
-        """For captions of figures that compare holds."""
+        """A sentence for the captions of figures that compare holds."""
         if self.short_hold_steps == self.steps:
             return ""
         return f" Runs with holds below 500 have {self.short_hold_steps:,} Euler steps, the others {self.steps:,}."
@@ -57,6 +57,6 @@ SMALL = Scale(
     settling=500,
     seeds=3,
 )
-# Three phases make ten million steps, as each run of the paper has. What is our own is run as at small scale.
+# Three phases add up to ten million steps, the length of each run in the paper. Our own experiments stay small.
 PAPER = SMALL._replace(steps=10**7, short_hold_steps=10**7, steps_per_phase=3_333_000, every_reading=False)
 SCALES = {"smoke": SMOKE, "small": SMALL, "paper": PAPER}

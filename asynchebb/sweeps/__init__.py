@@ -1,7 +1,7 @@
 """Parameter sweeps: a grid of runs, saved in one folder, none of them computed twice.
 
 `grid.py` defines the runs, `folder.py` stores them and tracks progress, `work.py` distributes them to
-one of the executors in `executors.py`, and `results.py` opens them as one labelled array.
+one of the executors in `executors.py`, and `dataset.py` opens them as one labelled dataset.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def run_all(
     on_status: Callable[[Status], object] = lambda status: None,
     work: list[int] | None = None,
 ) -> tuple[Points, Status]:
-    """Compute those of these runs that are not finished yet, and save them in the folder with these axes."""
+    """Compute the runs that are not finished yet, and save them in the folder with these axes."""
     engines.module(engine)
     folder, prepared = Folder(out), False
     try:
@@ -131,7 +131,7 @@ def _too_large(made: Grid, steps: int) -> InputError:
 
 
 def seconds_a_step(run: Run) -> float:
-    """Measured in a short trial of the run's untrained network on one core."""
+    """Seconds per Euler step, measured in a short trial of the run's untrained network on one core."""
     phase = run.phases[0]
     state = engines.prepare(run.network, run.network.init(np.random.default_rng(0), run.dtype))
     X = phase.stimulus.sample(np.random.default_rng(1), 64)

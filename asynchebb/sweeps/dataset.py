@@ -44,7 +44,7 @@ def open_sweep(folder: str | Path, grid: str | None = None) -> xarray.Dataset:
     identities = np.array(points.identities, object).reshape(shape)
     variables: dict[str, Any] = {
         "run": (dims, identities.astype(str), {"long_name": "names the run's file, runs/<run>.nc"}),
-        "failure": (dims, np.full(shape, "", object), {"long_name": "what the run failed with"}),
+        "failure": (dims, np.full(shape, "", object), {"long_name": "error of a failed run"}),
     }
     probes, labels = points.content["probes"], LABELS | points.content.get("labels", {})
     found = {at: _result(points, str(identities[at])) for at in np.ndindex(shape)}

@@ -135,7 +135,7 @@ def dask(address: str) -> Iterator[OnDask]:
         ) from None
     if not client.scheduler_info()["workers"]:
         print(f"asynchebb: {address} has no workers yet; waiting for some", file=sys.stderr, flush=True)
-    logging.disable(logging.ERROR)  # `Stopped` says what matters of Dask's verbose log
+    logging.disable(logging.ERROR)  # `Stopped` reports what matters in Dask's verbose log
     try:
         with client:
             yield OnDask(client)
@@ -203,7 +203,7 @@ def slurm(options: str, jobs: int | None, folder: Path) -> Iterator[OnSlurm]:
 
 
 def configure(executor: Any, options: str) -> None:
-    """Give submitit's executor options like partition=short,time=60; those it does not know are passed to sbatch."""
+    """Pass options like partition=short,time=60 to submitit's executor; those it does not know go to sbatch."""
     executor.update_parameters(job_name="asynchebb", cpus_per_task=1)
     others: dict[str, Any] = {}
     for option in filter(None, options.split(",")):

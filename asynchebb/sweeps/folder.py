@@ -223,7 +223,7 @@ def _modules(runs: Sequence[Run]) -> list[ModuleType]:
         for part in (*vars(run.network).values(), *(part.stimulus for part in shown)):
             names.add(type(part).__module__)
         names |= {measure.function.__module__ for probe in run.probes for measure in probe.measures if measure.function}
-    here = ("asynchebb", "builtins", "__main__", None)  # None: of a function that was not defined in a module
+    here = ("asynchebb", "builtins", "__main__", None)  # None: a function not defined in a module
     return [sys.modules[name] for name in names if (name and name.partition(".")[0]) not in here]
 
 

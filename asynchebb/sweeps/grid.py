@@ -145,14 +145,14 @@ def varied(run: Run, changes: Mapping[str, Any]) -> Run:
 
 
 def reading_of(network: Network) -> str:
-    """The reading that has most of this network's parts, from which another model takes its rule; or the presets'."""
+    """The reading that shares most parts with this network, where another model finds its rule; or the presets'."""
 
     def shared(name: str) -> int:
         reading = READINGS[name]
         rules = (reading.asynchronous, reading.continuous, reading.discrete)
         return (network.dynamics == reading.dynamics) + (network.weights == reading.weights) + (network.rule in rules)
 
-    return max(READINGS, key=shared)  # of several, the first
+    return max(READINGS, key=shared)  # the first if there is a tie
 
 
 def _path(run: Run, name: str) -> list[str]:

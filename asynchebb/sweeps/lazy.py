@@ -1,4 +1,4 @@
-"""Lazily read arrays over all runs of a sweep, as xarray's guide to writing a backend has it.
+"""Lazily read arrays over all runs of a sweep, following xarray's guide to writing a backend.
 
 A module of its own because it imports xarray.
 """

@@ -1,6 +1,6 @@
 """The paper's experiments, and some beyond it: one module each, with the members of `Experiment`.
 
-`reproduce.py` has their runs computed by the same machinery as a sweep's, and passes them on.
+`reproduce.py` computes their runs with the machinery of sweeps and passes the results to them.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ class Experiment(Protocol):
     def __name__(self) -> str: ...
     @property
     def TITLE(self) -> str:
-        """What it is about."""
+        """The heading of its section in the report."""
 
     @property
     def CLAIMS(self) -> Sequence[Claim]:
-        """What is claimed of its numbers, and by which margins that is judged."""
+        """The claims about its numbers, with the margins by which they are judged."""
 
     def runs(self, scale: Scale) -> Mapping[Key, Run]:
-        """What to run, by keys of the experiment's own."""
+        """The runs it needs, by keys of its own."""
 
     def measure(self, scale: Scale, results: Results) -> Numbers:
-        """Numbers by reading, measure and seed."""
+        """Its numbers, by reading, measure and seed."""
 
     def captions(self, scale: Scale) -> dict[str, str]:
-        """Those of its figures, by their names."""
+        """The captions of its figures, by figure name."""
 
     def draw(self, scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
-        """The figures."""
+        """Its figures, by name."""

@@ -1,4 +1,4 @@
-"""Looked into: are the discrete network's fields bars on a background (claim 1b by eye)?"""
+"""Follow-up to claim 1b: are the discrete network's fields bars on a background?"""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ CLAIMS = (
     Claim(
         "1b′",
         "Fig. 1I",
-        "Once the background is taken off its fields, the discrete network's are single bars.",
+        "With the background removed, the discrete network's fields are single bars.",
         "learns precisely bars",
         {f"discrete_{name}": f"{says}, without background" for name, says in SHARES.items()},
         tuple(Part(f"{part.says} (without background)", part.holds) for part in are_bars("discrete")),
-        "without background {discrete_bars} of the 100 most active fields are single bars and {discrete_crosses} "
+        "without background, {discrete_bars} of the 100 most active fields are single bars and {discrete_crosses} "
         "crosses, and {discrete_factors} of the bars are found.",
     ),
 )
@@ -62,10 +62,10 @@ CLAIMS = (
 
 def captions(scale: Scale) -> dict[str, str]:
     return {
-        "background": "The 100 most active fields of the discrete network (seed 0) as they are (A, D) and without "
-        "their background, each field's median weight (B, E). (C, F) Cosine of these fields with the nearest bar, as "
-        f"they are (grey) and without background (green); dotted: {metrics.MATCH}, above which a field counts as a "
-        f"bar. Readings: {PRESET} (top) and {NOTEBOOK} (bottom)."
+        "background": "The 100 most active fields of the discrete network (seed 0) as they are (A, D) and after "
+        "subtracting the background, each field's median weight (B, E). (C, F) Cosine of these fields with the nearest "
+        f"bar, as they are (grey) and without background (green); dotted: {metrics.MATCH}, above which a field counts "
+        f"as a bar. Readings: {PRESET} (top) and {NOTEBOOK} (bottom)."
     }
 
 

@@ -1,4 +1,4 @@
-"""Figure 1: what the three models learn from crossed bars, and how well and how sparsely they show it."""
+"""Figure 1: what the three models learn from crossed bars, and how well and how sparsely they represent them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _shows(measures: dict[str, str], models: Sequence[str] = tuple(MODELS)) -> d
 
 def _more_in_continuous(name: str, says: str) -> Part:
     return Part(
-        f"at least a tenth more than in both others: {says}",
+        f"{says}: at least a tenth more than in both other models",
         lambda v: v[f"continuous_{name}"] >= 1.1 * max(v[f"asynchronous_{name}"], v[f"discrete_{name}"]),
     )
 
@@ -83,7 +83,7 @@ CLAIMS = (
     Claim(
         "1a",
         "Fig. 1G",
-        "The asynchronous network, shown crosses, learns their parts: its fields are single bars.",
+        "Shown crosses, the asynchronous network learns their parts: its fields are single bars.",
         "learns a factorised representation",
         _shows(SHARES, ["asynchronous"]),
         are_bars("asynchronous"),
@@ -97,8 +97,8 @@ CLAIMS = (
         "learns precisely bars",
         _shows(SHARES, ["discrete"]),
         are_bars("discrete"),
-        "{discrete_factors} of the bars are found, but of the 100 most active fields only {discrete_bars} are single "
-        "bars and {discrete_crosses} crosses by our templates (cosine above 0.85).",
+        "{discrete_factors} of the bars are found, but by our templates (cosine above 0.85) only {discrete_bars} of "
+        "the 100 most active fields are single bars, and {discrete_crosses} are crosses.",
     ),
     Claim(
         "1c",
@@ -109,24 +109,24 @@ CLAIMS = (
         (
             Part("more than half of the 100 most active fields are crosses", lambda v: v.continuous_crosses > 0.5),
             Part(
-                "some are, and there are at least four crosses to a bar among them",
+                "some are crosses, and there are at least four of them per single bar",
                 lambda v: v.continuous_crosses > 0 and v.continuous_crosses >= 4 * v.continuous_bars,
             ),
         ),
-        "Of the continuous network's 100 most active fields {continuous_crosses} are crosses and {continuous_bars} "
-        "bars.",
+        "{continuous_crosses} of the continuous network's 100 most active fields are crosses, and {continuous_bars} "
+        "are single bars.",
     ),
     Claim(
         "1d",
         "Fig. 1D",
-        "The asynchronous and the discrete network reach the same error; the continuous one's stays higher and less "
-        "steady.",
-        "very similar learning; the same error at convergence; the continuous one more unstable, not reaching it",
+        "The asynchronous and discrete networks reach the same error; the continuous network's error stays higher and "
+        "less steady.",
+        "very similar learning; the same error at convergence; the continuous one is less stable and does not reach it",
         _shows(
             {
                 "error": "error, mean over 150 steps",
                 "error_settled": "error at step 500",
-                "unsteadiness": "standard deviation of its change between snapshots in the second half",
+                "unsteadiness": "standard deviation of its change between snapshots, second half of training",
             }
         ),
         (
@@ -153,58 +153,58 @@ CLAIMS = (
                 lambda v: v.continuous_unsteadiness >= 1.5 * max(v.asynchronous_unsteadiness, v.discrete_unsteadiness),
             ),
         ),
-        "when rates have settled the error is {asynchronous_error_settled} (asynchronous), {discrete_error_settled} "
-        "(discrete) and {continuous_error_settled} (continuous); as the paper takes it, over the first 150 steps of a "
-        "presentation, {asynchronous_error}, {discrete_error} and {continuous_error}. Between the later snapshots it "
-        "changes by {asynchronous_unsteadiness}, {discrete_unsteadiness} and {continuous_unsteadiness} (standard "
-        "deviation).",
+        "once rates have settled, the error is {asynchronous_error_settled} (asynchronous), {discrete_error_settled} "
+        "(discrete) and {continuous_error_settled} (continuous); measured as in the paper, over the first 150 steps of "
+        "a presentation, it is {asynchronous_error}, {discrete_error} and {continuous_error}. From one snapshot to the "
+        "next, in the second half of training, it changes by {asynchronous_unsteadiness}, {discrete_unsteadiness} and "
+        "{continuous_unsteadiness} (standard deviation).",
     ),
     Claim(
         "1e",
         "Fig. 1E",
-        "In the continuous network more neurons are active.",
+        "More neurons are active in the continuous network.",
         "on average more neurons are active in the continuous model",
         _shows(
             {
                 "active": "active neurons per step, frozen",
                 "active_learning": "active neurons per step, while learning",
-                "wide_learning": "neurons above a tenth of the most active one, while learning",
+                "wide_learning": "neurons above a tenth of the largest mean rate, while learning",
             }
         ),
         (
-            _more_in_continuous("active", "at a step, frozen"),
-            _more_in_continuous("active_learning", "at a step, while learning"),
-            _more_in_continuous("wide_learning", "above a tenth of the most active one, while learning"),
+            _more_in_continuous("active", "neurons active per step, frozen"),
+            _more_in_continuous("active_learning", "neurons active per step, while learning"),
+            _more_in_continuous("wide_learning", "neurons above a tenth of the largest mean rate, while learning"),
         ),
-        "at any one step {continuous_active_learning} neurons are active in the continuous network while it learns, "
+        "while learning, {continuous_active_learning} neurons are active per step in the continuous network, "
         "{asynchronous_active_learning} in the asynchronous and {discrete_active_learning} in the discrete one; "
-        "frozen {continuous_active}, {asynchronous_active} and {discrete_active}. Over the last tenth of training "
-        "{continuous_wide_learning}, {asynchronous_wide_learning} and {discrete_wide_learning} neurons have at least "
+        "when frozen, {continuous_active}, {asynchronous_active} and {discrete_active}. In the last tenth of training, "
+        "{continuous_wide_learning}, {asynchronous_wide_learning} and {discrete_wide_learning} neurons have more than "
         "a tenth of the largest mean rate.",
     ),
     Claim(
         "1f",
         "Fig. 1F",
-        "Lifetime sparseness (Gini): asynchronous and discrete alike, continuous lower.",
+        "Lifetime sparseness (Gini) is similar in the asynchronous and discrete networks, lower in the continuous one.",
         "the asynchronous network is about as sparse as the discrete one, which is sparser than the continuous one",
         _shows({"gini": "Gini, frozen", "gini_learning": "Gini, while learning"}),
         (*_less_in_continuous("gini", "frozen"), *_less_in_continuous("gini_learning", "while learning")),
-        "while it learns, Gini is {continuous_gini_learning} in the continuous, {asynchronous_gini_learning} in the "
-        "asynchronous and {discrete_gini_learning} in the discrete network. Frozen for the test, as App. E describes "
-        "it, it is {continuous_gini}, {asynchronous_gini} and {discrete_gini}.",
+        "while learning, Gini is {continuous_gini_learning} in the continuous, {asynchronous_gini_learning} in the "
+        "asynchronous and {discrete_gini_learning} in the discrete network. When frozen for the test, as in App. E, it "
+        "is {continuous_gini}, {asynchronous_gini} and {discrete_gini}.",
     ),
 )
 
 
 def captions(scale: Scale) -> dict[str, str]:
     return {
-        name: f"Reading: {reading}. (C) Six stimuli of each of the three sets; the paper describes only the first, "
+        name: f"Reading: {reading}. (C) Six stimuli from each of the three sets. The paper describes only the first; "
         "sets 2 and 3 are our choice. (D) Reconstruction error over training on crossed bars, mean over 150 steps of "
-        "each test stimulus; error bars are the standard deviation over test stimuli. (E) Mean rates by rank, as a "
-        "share of the largest: full lines over the last tenth of training, dotted when tested frozen. (F) Their Gini "
-        "coefficients: full while learning, pale when tested frozen; error bars are the standard deviation over "
-        "seeds. (G–I) Receptive fields of the 100 most active neurons, the most active first, each scaled to its own "
-        "largest weight (seed 0). Panels A and B of the paper are diagrams."
+        "each test stimulus; error bars are the standard deviation over test stimuli. (E) Mean rates by rank, "
+        "relative to the largest; solid: over the last tenth of training, dotted: in the test of the frozen network. "
+        "(F) Their Gini coefficients; dark: while learning, pale: in the test; error bars are the standard deviation "
+        "over seeds. (G–I) Receptive fields of the 100 most active neurons, most active first, each scaled to its own "
+        "largest weight (seed 0). Panels A and B of the paper's figure are diagrams."
         for name, reading in DRAWN.items()
     }
 

@@ -1,4 +1,4 @@
-"""Figure 2: how close the asynchronous and the continuous network come to the discrete one; how much they change."""
+"""Figure 2: how similar the asynchronous and continuous networks are to the discrete one; how many synapses change."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from asynchebb.runs.run import Run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "The asynchronous and the continuous network beside the discrete one"
+TITLE = "The asynchronous and continuous networks compared with the discrete one"
 DRAWN = {"fig2": PRESET, "fig2-notebook": NOTEBOOK}
 VARIED = {"r_r": REFRACTORY, "r_b": THRESHOLDS, "hold": HOLDS}
 WINDOW = 5  # presentations
 
 
 def at_value(name: str, value: float, weights: str) -> str:
-    """What the similarity at this value is called."""
+    """The name of the similarity measured at this value."""
     return f"{name}_{value:g}_{weights}".replace(".", "")
 
 
@@ -51,7 +51,7 @@ def runs(scale: Scale) -> dict[Key, Run]:
 
 
 def _varied() -> Iterator[tuple[str, Any, str]]:
-    """What is varied, of which models: the threshold and the refractory period are the asynchronous one's."""
+    """What is varied in which models: only the asynchronous one has a threshold and a refractory period."""
     for name, values in VARIED.items():
         for value in values:
             for model in MODELS if name == "hold" else ("asynchronous",):
@@ -88,7 +88,7 @@ def measure(scale: Scale, results: Results) -> Numbers:
 
 
 def _compare(reading: str, name: str, value: Any, model: str, results: Results, add: Any) -> None:
-    """How like the discrete network's the weights are; where the hold is varied, the discrete network has that too."""
+    """Similarity of the weights to the discrete network's; if the hold is varied, the discrete network has it too."""
     at = reading, f"{name}={value:g}"
     discrete = results[(*at, "discrete")] if name == "hold" else results[reading, "discrete", 0]
     for weights in "WM":
@@ -99,7 +99,7 @@ def _compare(reading: str, name: str, value: Any, model: str, results: Results, 
 
 
 def _count(reading: str, model: str, seed: int, results: Results, add: Any) -> None:
-    """Synapses changed per step, in a window from each snapshot on."""
+    """Synapses changed per step, in a window that starts at each snapshot."""
     key = reading, model, seed
     run, kept = results.runs[key], results[key]
     counts = []
@@ -122,12 +122,12 @@ def _same(weights: str, says: str) -> Claim:
     return Claim(
         "2a" if weights == "W" else "2b",
         "Fig. 2A" if weights == "W" else "Fig. 2B",
-        f"After learning, most neurons' {says} weights are practically those of the discrete network (cosine 0.95 to "
-        "1) in the asynchronous network, and are far from them in the continuous one.",
+        f"After learning, the {says} weights of most asynchronous neurons are practically identical to those in the "
+        "discrete network (cosine 0.95 to 1), while the continuous network's are far from them.",
         "most asynchronous neurons are practically identical (0.95–1); the continuous ones diverge significantly",
         {
             f"asynchronous_same_{weights}": "share of asynchronous neurons with cosine > 0.95",
-            f"asynchronous_same_active_{weights}": "share of them among neurons that the discrete network uses",
+            f"asynchronous_same_active_{weights}": "share of such neurons among those active in the discrete network",
             f"continuous_same_{weights}": "share of continuous neurons with cosine > 0.95",
             f"asynchronous_similarity_{weights}": "mean cosine, asynchronous",
             f"continuous_similarity_{weights}": "mean cosine, continuous",
@@ -138,7 +138,7 @@ def _same(weights: str, says: str) -> Claim:
                 lambda v: v[f"asynchronous_same_{weights}"] > 0.5,
             ),
             Part(
-                "more than half of those match that the discrete network uses",
+                "more than half of those active in the discrete network match",
                 lambda v: v[f"asynchronous_same_active_{weights}"] > 0.5,
             ),
             Part(
@@ -147,9 +147,9 @@ def _same(weights: str, says: str) -> Claim:
             ),
         ),
         f"{{asynchronous_same_{weights}}} of the asynchronous and {{continuous_same_{weights}}} of the continuous "
-        "network's neurons match; of those that are active in the discrete network "
-        f"{{asynchronous_same_active_{weights}}}. A neuron that stays silent keeps the direction it started with in "
-        "every model, and counts as a match.",
+        "network's neurons match; among neurons active in the discrete network, "
+        f"{{asynchronous_same_active_{weights}}} of the asynchronous ones do. A neuron that stays silent keeps its "
+        "initial direction in every model and counts as a match.",
     )
 
 
@@ -163,7 +163,7 @@ def _highest(v: Means, name: str, values: tuple, weights: str) -> float:
 
 def _rises(weights: str) -> Part:
     return Part(
-        f"at 100 and at 500 steps the mean cosine of {weights} is at least 0.05 above that at 0 and at 10",
+        f"at 100 and at 500 steps the mean cosine of {weights} is at least 0.05 above those at 0 and at 10",
         lambda v: _lowest(v, "r_r", (100, 500), weights) >= _highest(v, "r_r", (0, 10), weights) + 0.05,
     )
 
@@ -178,7 +178,7 @@ def _similarities(name: str, says: str) -> dict[str, str]:
 
 COUNTS = {
     f"{model}_{name}_{when}": f"{says} per step, {model}, {when}"
-    for name, says in (("updates", "synapses changed"), ("products", "Hebbian products ≠ 0"))
+    for name, says in (("updates", "synapses changed"), ("products", "non-zero Hebbian products"))
     for model in MODELS
     for when in ("untrained", "trained")
 }
@@ -194,42 +194,41 @@ CLAIMS = (
     Claim(
         "2c",
         "Fig. 2C",
-        "The continuous network parts from the discrete one right at the start of training.",
+        "The continuous network diverges from the discrete one right at the start of training.",
         "the divergence begins right at the start of training",
         {
             "asynchronous_early": "mean cosine of W at the first snapshot, asynchronous",
             "continuous_early": "mean cosine of W at the first snapshot, continuous",
-            "asynchronous_similarity_W": "at the end, asynchronous",
-            "continuous_similarity_W": "at the end, continuous",
+            "asynchronous_similarity_W": "mean cosine of W at the end, asynchronous",
+            "continuous_similarity_W": "mean cosine of W at the end, continuous",
         },
         (
             Part(
-                "at the first snapshot it is at least 0.05 below the asynchronous one",
+                "at the first snapshot its mean cosine is at least 0.05 below the asynchronous network's",
                 lambda v: v.continuous_early <= v.asynchronous_early - 0.05,
             ),
             Part(
-                "at the end it is at least 0.05 below the asynchronous one",
+                "at the end its mean cosine is at least 0.05 below the asynchronous network's",
                 lambda v: v.continuous_similarity_W <= v.asynchronous_similarity_W - 0.05,
             ),
         ),
-        "At the first snapshot the mean cosine is {continuous_early} for the continuous and {asynchronous_early} for "
-        "the asynchronous network, at the end {continuous_similarity_W} and {asynchronous_similarity_W}.",
+        "at the first snapshot, the mean cosine is {continuous_early} for the continuous and {asynchronous_early} for "
+        "the asynchronous network; at the end, {continuous_similarity_W} and {asynchronous_similarity_W}.",
     ),
     Claim(
         "2d",
         "Fig. 2D",
-        "Without refractoriness, or with a short one (10 steps), the asynchronous network is unlike the discrete one; "
-        "with a long one it is like it.",
-        "no (1 step) or a small one (10 steps) gives poor average similarity",
+        "With no refractory period or a short one (10 steps), the asynchronous network is unlike the discrete one; "
+        "with a long one it is similar to it.",
+        "no refractory period (1 step) or a small one (10 steps) gives poor average similarity",
         _similarities("r_r", "refractory period"),
         (
             _rises("W"),
             _rises("M"),
             Part("at 500 steps the mean cosine of W is at least 0.8", lambda v: v.r_r_500_W >= 0.8),
         ),
-        "Similarity rises with the refractory period, from {r_r_0_W} (none) over {r_r_10_W} (10 steps) and "
-        "{r_r_100_W} (100) to {r_r_500_W} (500) for W, and from {r_r_0_M} over {r_r_10_M} and {r_r_100_M} to "
-        "{r_r_500_M} for M.",
+        "the mean cosine of W is {r_r_0_W} without a refractory period, {r_r_10_W} with one of 10 steps, {r_r_100_W} "
+        "with 100 and {r_r_500_W} with 500; that of M is {r_r_0_M}, {r_r_10_M}, {r_r_100_M} and {r_r_500_M}.",
     ),
     Claim(
         "2e",
@@ -251,8 +250,8 @@ CLAIMS = (
                 lambda v: v.r_b_0_M <= _lowest(v, "r_b", (0.5, 1, 2), "M") - 0.05,
             ),
         ),
-        "The mean cosine of W is {r_b_0_W} at threshold 0, then {r_b_05_W} (0.5), {r_b_1_W} (1) and {r_b_2_W} (2); of "
-        "M {r_b_0_M}, {r_b_05_M}, {r_b_1_M} and {r_b_2_M}.",
+        "the mean cosine of W is {r_b_0_W} at threshold 0, {r_b_05_W} at 0.5, {r_b_1_W} at 1 and {r_b_2_W} at 2; that "
+        "of M is {r_b_0_M}, {r_b_05_M}, {r_b_1_M} and {r_b_2_M}.",
     ),
     Claim(
         "2f",
@@ -274,18 +273,18 @@ CLAIMS = (
             ),
             Part("at hold 150 it still finds more than half of them", lambda v: v.factors_150 > 0.5),
         ),
-        "The discrete network finds {factors_50} of the bars at hold 50, {factors_150} at 150 and {factors_500} at "
-        "500. The mean cosine of the asynchronous network's W with that of the discrete one at the same hold is "
-        "{hold_50_W}, {hold_150_W} and {hold_500_W}; of M {hold_50_M}, {hold_150_M} and {hold_500_M}.",
+        "the discrete network finds {factors_50} of the bars at hold 50, {factors_150} at 150 and {factors_500} at "
+        "500. The mean cosine between W in the asynchronous and the discrete network at the same hold is "
+        "{hold_50_W}, {hold_150_W} and {hold_500_W}; for M it is {hold_50_M}, {hold_150_M} and {hold_500_M}.",
     ),
     Claim(
         "2g",
         "Fig. 2G",
-        "Synapses changed in an untrained network: the discrete count is a staircase of step hold, the asynchronous "
-        "one follows it.",
+        "Synapses changed before training: the discrete network's cumulative count is a staircase with one step per "
+        "hold, and the asynchronous network's follows it.",
         "a staircase for the discrete network, and a very similar trajectory for the asynchronous one",
         {
-            "discrete_staircase": "share of seeds in which the discrete count is a staircase of step hold",
+            "discrete_staircase": "share of seeds in which the discrete count is a staircase with one step per hold",
             **_counts("asynchronous_updates_untrained", "discrete_updates_untrained"),
             **_counts("asynchronous_products_untrained", "discrete_products_untrained"),
         },
@@ -300,28 +299,29 @@ CLAIMS = (
                 lambda v: 0.5 <= v.asynchronous_updates_untrained / v.discrete_updates_untrained <= 2,
             ),
             Part(
-                "so it is counted by Hebbian products that are not 0",
+                "the same, counting non-zero Hebbian products",
                 lambda v: 0.5 <= v.asynchronous_products_untrained / v.discrete_products_untrained <= 2,
             ),
         ),
-        "In an untrained network the asynchronous one changes {asynchronous_updates_untrained} synapses per step, the "
-        "discrete one {discrete_updates_untrained} (with a constant leak, every synapse once per presentation). By "
-        "Hebbian products that are not 0 it is {asynchronous_products_untrained} and {discrete_products_untrained}.",
+        "before training, the asynchronous network changes {asynchronous_updates_untrained} synapses per step, the "
+        "discrete one {discrete_updates_untrained} (with a constant leak, every synapse once per presentation). "
+        "Counting only non-zero Hebbian products, it is {asynchronous_products_untrained} and "
+        "{discrete_products_untrained}.",
     ),
     Claim(
         "2h, 2i",
         "Fig. 2H, I",
-        "Over training the discrete count rises, the asynchronous one falls slightly; both are far below the "
-        "continuous.",
+        "Over training, the discrete network's count of changed synapses rises and the asynchronous network's falls "
+        "slightly; both are far below the continuous network's.",
         "the discrete model seems to increase its updates, the asynchronous one slightly decreases them",
         COUNTS,
         (
             Part(
-                "discrete rises by at least 5 % (gradients that are not 0, the paper's count)",
+                "discrete rises by at least 5 % (non-zero gradients, the paper's count)",
                 lambda v: v.discrete_updates_trained >= 1.05 * v.discrete_updates_untrained,
             ),
             Part(
-                "discrete rises by at least 5 % (Hebbian products that are not 0)",
+                "discrete rises by at least 5 % (non-zero Hebbian products)",
                 lambda v: v.discrete_products_trained >= 1.05 * v.discrete_products_untrained,
             ),
             Part(
@@ -335,30 +335,30 @@ CLAIMS = (
                 ),
             ),
         ),
-        "Counted as gradient entries that are not 0, the discrete count goes from {discrete_updates_untrained} to "
-        "{discrete_updates_trained} per step (with a constant leak it cannot rise, since that changes every synapse at "
-        "each update). By Hebbian products alone it goes from {discrete_products_untrained} to "
+        "counting non-zero gradient entries, the discrete count goes from {discrete_updates_untrained} to "
+        "{discrete_updates_trained} per step (with a constant leak it cannot rise, since every update changes every "
+        "synapse). Counting only non-zero Hebbian products, it goes from {discrete_products_untrained} to "
         "{discrete_products_trained}. "
-        "The asynchronous count goes from {asynchronous_updates_untrained} to {asynchronous_updates_trained}, the "
-        "continuous one is {continuous_updates_trained}.",
+        "The asynchronous count goes from {asynchronous_updates_untrained} to {asynchronous_updates_trained}; the "
+        "continuous count is {continuous_updates_trained} after training.",
     ),
 )
 
 
 def captions(scale: Scale) -> dict[str, str]:
     return {
-        name: f"Reading: {reading}. (A) Cosine of each neuron's feed-forward weights with those of the discrete "
-        "network after training, from the same start and the same stimuli (seed 0): asynchronous blue, continuous "
-        "orange. (B) The same for lateral weights. (C) Mean cosine of feed-forward weights over training. (D) Mean "
-        "cosine with the discrete network over refractory periods, feed-forward (green) and lateral (grey); dashed "
-        "the continuous network. (E) Over bursting thresholds. (F) Over holds. (G) Synapses changed, summed up over "
-        "five presentations of an untrained network. (H) The same after training. (I) Synapses changed per step over "
-        "training; dotted: only those whose Hebbian product is not 0. (D) to (F) are of "
-        "seed 0; error bars in (I) are the standard deviation over seeds." + scale.short_holds
+        name: f"Reading: {reading}. (A) Cosine between each neuron's feed-forward weights and those in the discrete "
+        "network after training, with the same initial weights and stimuli (seed 0); blue: asynchronous, orange: "
+        "continuous. (B) The same for lateral weights. (C) Mean cosine of feed-forward weights over training. (D) Mean "
+        "cosine with the discrete network for several refractory periods, feed-forward (green) and lateral (grey); "
+        "dashed: the continuous network. (E) The same for bursting thresholds, (F) for holds. (G) Cumulative count of "
+        "synapses changed, over five presentations to an untrained network. (H) The same after training. (I) Synapses "
+        "changed per step over training; dotted: only those with a non-zero Hebbian product. (D) to (F) show seed 0; "
+        "error bars in (C) and (I) are the standard deviation over seeds." + scale.short_holds
         for name, reading in DRAWN.items()
     } | {
-        "fig2g": "Panel G as the paper draws it: synapses changed, summed up over five presentations, the discrete and "
-        f"the asynchronous network in one panel. Reading {PRESET}, untrained (A) and trained (B); reading {NOTEBOOK}, "
+        "fig2g": "Panel G as drawn in the paper: cumulative count of synapses changed over five presentations, for the "
+        f"discrete and asynchronous networks. Reading {PRESET}, untrained (A) and trained (B); reading {NOTEBOOK}, "
         "untrained (C) and trained (D). Seed 0."
     }
 

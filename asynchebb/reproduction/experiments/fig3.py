@@ -1,4 +1,4 @@
-"""Figure 3: three sets of stimuli one after the other. What is kept of the first ones?"""
+"""Figure 3: three sets of stimuli in succession. How much of the first ones is retained?"""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _each(v: Means, model: str, name: str) -> np.ndarray:
 
 def _is_learnt(model: str) -> Part:
     return Part(
-        "each set is learnt in its phase: the error falls to at most half of the untrained network's",
+        "each set is learned in its own phase: the error falls to at most half of the untrained network's",
         lambda v: bool(np.all(_each(v, model, "learnt") <= _each(v, model, "untrained") / 2)),
         is_given=True,
     )
@@ -66,25 +66,25 @@ CLAIMS = (
     Claim(
         "3a",
         "Fig. 3A",
-        "After three sets in succession the asynchronous network's error is low on all three.",
+        "After three sets in succession, the asynchronous network's error is low on all three.",
         "retains its fields, and with them a low error on all three sets",
         _shows("asynchronous"),
         (
             _is_learnt("asynchronous"),
             Part(
-                "it stays: at the end the error is at most 0.1 above that, on each set",
+                "each set is retained: at the end the error is at most 0.1 above that after its own phase",
                 lambda v: bool(np.all(_each(v, "asynchronous", "end") <= _each(v, "asynchronous", "learnt") + 0.1)),
             ),
             Part(
-                "at the end the error is at most half of the untrained network's on each set",
+                "at the end the error on each set is at most half of the untrained network's",
                 lambda v: bool(np.all(_each(v, "asynchronous", "end") <= _each(v, "asynchronous", "untrained") / 2)),
             ),
         ),
-        "at the end of its own phase each set's error is {asynchronous_learnt_1}, {asynchronous_learnt_2} and "
-        "{asynchronous_learnt_3}; at the end of all {asynchronous_end_1}, {asynchronous_end_2} and "
-        "{asynchronous_end_3} (untrained {asynchronous_untrained_1}, {asynchronous_untrained_2} and "
-        "{asynchronous_untrained_3}). Many settings were searched for one that keeps all: see “One setting for all "
-        "figures?”.",
+        "at the end of their own phases, the errors on the three sets are {asynchronous_learnt_1}, "
+        "{asynchronous_learnt_2} and {asynchronous_learnt_3}; at the end of training, {asynchronous_end_1}, "
+        "{asynchronous_end_2} and {asynchronous_end_3} (untrained {asynchronous_untrained_1}, "
+        "{asynchronous_untrained_2} and {asynchronous_untrained_3}). For a search for settings that retain all three, "
+        "see “One setting for all figures?”.",
     ),
     Claim(
         "3b",
@@ -94,22 +94,22 @@ CLAIMS = (
         _shows("discrete"),
         (
             _is_learnt("discrete"),
-            Part("set 1 rises by more than 0.1 until the end", lambda v: v.discrete_end_1 > v.discrete_learnt_1 + 0.1),
-            Part("set 2 rises by more than 0.1 until the end", lambda v: v.discrete_end_2 > v.discrete_learnt_2 + 0.1),
+            Part("the error on set 1 rises by more than 0.1", lambda v: v.discrete_end_1 > v.discrete_learnt_1 + 0.1),
+            Part("the error on set 2 rises by more than 0.1", lambda v: v.discrete_end_2 > v.discrete_learnt_2 + 0.1),
         ),
-        "at the end of their phases the errors are {discrete_learnt_1}, {discrete_learnt_2}, {discrete_learnt_3} "
-        "(untrained {discrete_untrained_1}, {discrete_untrained_2}, {discrete_untrained_3}), at the end of all "
-        "{discrete_end_1}, {discrete_end_2}, {discrete_end_3}.",
+        "at the end of their own phases, the errors on the three sets are {discrete_learnt_1}, {discrete_learnt_2} and "
+        "{discrete_learnt_3} (untrained {discrete_untrained_1}, {discrete_untrained_2} and {discrete_untrained_3}); at "
+        "the end of training, {discrete_end_1}, {discrete_end_2} and {discrete_end_3}.",
     ),
     Claim(
         "3c",
         "Fig. 3 insets, F3, F4",
-        "In the asynchronous network unstructured and redundant fields take up the new sets, not the tuned ones.",
+        "In the asynchronous network, new sets are encoded by unstructured and redundant fields, not by tuned ones.",
         "unstructured and redundant fields are primarily used to encode new data",
         {
-            "asynchronous_bars_kept": "share of the bars found in phase 1 that some neuron still shows at the end",
-            "asynchronous_fields_kept": "share of the fields that showed a bar and still show it",
-            "asynchronous_took_up": "fields that show a factor of sets 2 and 3 at the end",
+            "asynchronous_bars_kept": "share of the bars found in phase 1 that are still shown at the end",
+            "asynchronous_fields_kept": "share of the fields showing a bar after phase 1 that still show it",
+            "asynchronous_took_up": "fields that show a factor of set 2 or 3 at the end",
             "asynchronous_taken_from_free": "share of them that were unstructured or redundant after phase 1",
         },
         (
@@ -119,18 +119,18 @@ CLAIMS = (
                 lambda v: v.asynchronous_taken_from_free > 0.5,
             ),
         ),
-        "of the bars found in the first phase {asynchronous_bars_kept} are still shown at the end. Of the fields that "
-        "came to show a factor of the new sets {asynchronous_taken_from_free} had been unstructured or redundant.",
+        "{asynchronous_bars_kept} of the bars found in the first phase are still shown at the end. Of the fields that "
+        "came to show a factor of the new sets, {asynchronous_taken_from_free} had been unstructured or redundant.",
     ),
 )
 
 
 def captions(scale: Scale) -> dict[str, str]:
     return {
-        name: f"Reading: {reading}. Error at step 500 of a presentation on each of three sets, which are shown one "
-        "after the other (dashed lines: the set changes), for the asynchronous (A) and the discrete network (B), "
-        "mean and standard deviation over seeds. Sets 2 and 3 are our choice, since the paper does not describe its "
-        "own. Below, the fields of the same 20 neurons, drawn at random, after each phase (seed 0)."
+        name: f"Reading: {reading}. Error at step 500 of a presentation on each of three sets shown in succession "
+        "(dashed lines: change of set), for the asynchronous (A) and the discrete network (B), mean and standard "
+        "deviation over seeds. Sets 2 and 3 are our choice, since the paper does not describe its own. Bottom: fields "
+        "of the same 20 randomly chosen neurons after each phase (seed 0)."
         for name, reading in DRAWN.items()
     }
 

@@ -1,4 +1,4 @@
-"""Figures A1 and A2: the continuous network, and the discrete one with each of its rules, at three holds."""
+"""Figures A1 and A2: the continuous network and the discrete one with each rule, at three holds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from asynchebb.runs.run import Run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "Other rules, and shorter holds"
+TITLE = "Other rules and shorter holds"
 RULES = {type(rule).__name__: rule for rule in (Hebbian(), Oja(0.01), Foldiak(), Falconbridge(), Pehlevan())}
 COLUMNS = ("continuous", *RULES)
 
@@ -47,8 +47,8 @@ CLAIMS = (
     Claim(
         "A",
         "Fig. A1, A2",
-        "Settled (hold 500), the discrete network learns the bars under each rule; presented for 50 steps only, under "
-        "the Hebbian rule it learns nothing.",
+        "With time to settle (hold 500), the discrete network learns the bars under each rule; with a hold of only 50 "
+        "steps, it learns nothing under the Hebbian rule.",
         "shows what the rules learn; in the main text, the Hebbian one stops learning below hold 150",
         {
             f"{column}_factors_{hold}": f"share of bars found, {column}, hold {hold}"
@@ -56,11 +56,11 @@ CLAIMS = (
             for hold in HOLDS
         },
         (
-            *(_finds_half(rule) for rule in RULES if rule != "Oja"),  # which is not among the appendix's
+            *(_finds_half(rule) for rule in RULES if rule != "Oja"),  # not one of the appendix's
             Part("Hebbian finds less than a quarter of them at hold 50", lambda v: v.Hebbian_factors_50 < 0.25),
         ),
-        "at hold 500 the shares of bars found are {Hebbian_factors_500} (Hebbian), {Foldiak_factors_500} (Földiák), "
-        "{Falconbridge_factors_500} (Falconbridge) and {Pehlevan_factors_500} (Pehlevan); at hold 50 the Hebbian rule "
+        "at hold 500, the shares of bars found are {Hebbian_factors_500} (Hebbian), {Foldiak_factors_500} (Földiák), "
+        "{Falconbridge_factors_500} (Falconbridge) and {Pehlevan_factors_500} (Pehlevan); at hold 50, the Hebbian rule "
         "finds {Hebbian_factors_50}.",
     ),
 )
@@ -76,11 +76,11 @@ FIGURES = {
 def captions(scale: Scale) -> dict[str, str]:
     shows = {
         "fields": "Receptive fields of the 100 most active neurons",
-        "activity": "Mean rates by rank, as a share of the largest, tested frozen,",
+        "activity": "Mean rates by rank, relative to the largest, in the test of the frozen network,",
     }
     return {
         figure: f"Reading: {reading}. {shows[kind]} for the continuous network and the discrete one with each rule "
-        f"(columns), at three holds (rows). Oja's rule is not among the appendix's.{scale.short_holds}"
+        f"(columns), at three holds (rows). Oja's rule is not one of the appendix's.{scale.short_holds}"
         for figure, (reading, kind) in FIGURES.items()
     }
 

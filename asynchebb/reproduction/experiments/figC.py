@@ -1,4 +1,4 @@
-"""Figures C1 to C4: the asynchronous network over thresholds, and over refractory periods, at three holds."""
+"""Figures C1 to C4: the asynchronous network for several thresholds and refractory periods, at three holds."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ CLAIMS = (
     Claim(
         "C",
         "Fig. C1–C4",
-        "Without a refractory period the asynchronous network is winner-take-all: its fields are the crosses, as the "
-        "continuous network's are, and fewer neurons answer to a stimulus.",
+        "Without a refractory period, the asynchronous network is winner-take-all: its fields are crosses, like the "
+        "continuous network's, and fewer neurons respond to a stimulus.",
         "without a refractory period it learns a winner-take-all representation like the continuous model's",
         {
             "bars_r_r_0_500": "share of the 100 most active fields that are bars, r_r = 0, hold 500",
@@ -69,16 +69,19 @@ CLAIMS = (
         },
         (
             Part("more than half of the fields are crosses at r_r = 0", lambda v: v.crosses_r_r_0_500 > 0.5),
-            Part("four crosses to a bar at r_r = 0", lambda v: v.crosses_r_r_0_500 >= max(0.01, 4 * v.bars_r_r_0_500)),
             Part(
-                "four bars to a cross at r_r = 100",
+                "at least four crosses per bar at r_r = 0",
+                lambda v: v.crosses_r_r_0_500 >= max(0.01, 4 * v.bars_r_r_0_500),
+            ),
+            Part(
+                "at least four bars per cross at r_r = 100",
                 lambda v: v.bars_r_r_100_500 >= max(0.01, 4 * v.crosses_r_r_100_500),
             ),
             Part("fewer neurons are active at r_r = 0", lambda v: v.active_r_r_0_500 < v.active_r_r_100_500),
         ),
-        "at r_r = 0 {crosses_r_r_0_500} of the fields are crosses and {bars_r_r_0_500} bars, at r_r = 100 "
-        "{crosses_r_r_100_500} and {bars_r_r_100_500}; {active_r_r_0_500} and {active_r_r_100_500} neurons are active "
-        "at a step.",
+        "at r_r = 0, {crosses_r_r_0_500} of the fields are crosses and {bars_r_r_0_500} bars; at r_r = 100, "
+        "{crosses_r_r_100_500} and {bars_r_r_100_500}. {active_r_r_0_500} and {active_r_r_100_500} neurons are active "
+        "per step.",
     ),
 )
 
@@ -95,10 +98,10 @@ VARIED_IN_WORDS = {"r_b": "bursting thresholds", "r_r": "refractory periods"}
 def captions(scale: Scale) -> dict[str, str]:
     shows = {
         "fields": "Receptive fields of the 100 most active neurons",
-        "activity": "Mean rates by rank, as a share of the largest, tested frozen,",
+        "activity": "Mean rates by rank, relative to the largest, in the test of the frozen network,",
     }
     return {
-        figure: f"Reading: {reading}. {shows[kind]} of the asynchronous network over {VARIED_IN_WORDS[name]} "
+        figure: f"Reading: {reading}. {shows[kind]} for the asynchronous network with several {VARIED_IN_WORDS[name]} "
         f"(columns), at three holds (rows).{scale.short_holds}"
         for figure, (reading, name, kind) in FIGURES.items()
     }

@@ -51,7 +51,7 @@ def measure(scale: Scale, results: Results) -> Numbers:
 
 
 def _steadiness(kept: Kept) -> float:
-    """Mean cosine of a field with itself one snapshot later, in the second half of training, of the active neurons."""
+    """Mean cosine between an active neuron's field and itself one snapshot later, in the second half of training."""
     shown = most_active(kept)
     later = range(len(kept["step"]) // 2, len(kept["step"]) - 1)
     W = {k: kept["W"][k][shown] for k in (*later, len(kept["step"]) - 1)}
@@ -62,31 +62,31 @@ CLAIMS = (
     Claim(
         "F",
         "Fig. F1, F2",
-        "The continuous network's neurons drift: their fields go on changing. The discrete network's do not.",
+        "The continuous network's neurons drift: their fields keep changing. The discrete network's do not.",
         "a continuous drift of selectivity, which does not appear in the discrete model",
         {
-            "continuous_steadiness": "mean cosine of a field with itself a tenth of the training later, continuous",
+            "continuous_steadiness": "mean cosine between a field and itself a tenth of training later, continuous",
             "discrete_steadiness": "the same, discrete",
         },
         (
             Part(
-                "fields of the discrete network are at least 0.05 more alike from one snapshot to the next",
+                "the discrete network's fields are at least 0.05 more alike from one snapshot to the next",
                 lambda v: v.discrete_steadiness >= v.continuous_steadiness + 0.05,
             ),
-            Part("the discrete network's stay as they are: at least 0.9", lambda v: v.discrete_steadiness >= 0.9),
+            Part("the discrete network's fields are stable: at least 0.9", lambda v: v.discrete_steadiness >= 0.9),
         ),
-        "from one tenth of the training to the next a field has a cosine of {continuous_steadiness} with itself in "
+        "from one tenth of training to the next, the cosine between a field and itself is {continuous_steadiness} in "
         "the continuous and {discrete_steadiness} in the discrete network.",
     ),
 )
 
 
 def captions(scale: Scale) -> dict[str, str]:
-    of = {"crossbars": "on crossed bars", "mixed": "on three sets in succession (red lines: the set changes; our sets)"}
+    of = {"crossbars": "on crossed bars", "mixed": "on three sets in succession (red lines: change of set; our sets)"}
     return {
         name: f"Reading: {reading}. Fields of {NEURONS} neurons (rows) of the {model} network {of[what]}, over "
-        "training (columns: Euler steps in millions). The neurons are drawn at random from the 100 that are most "
-        "active on the first set at the end."
+        "training (columns: Euler steps in millions). The neurons are chosen at random from the 100 most active on "
+        "the first set at the end of training."
         for name, (model, what, reading) in FIGURES.items()
     }
 

@@ -1,4 +1,4 @@
-"""Gabor functions: a wave under a Gaussian envelope, as fields of simple cells look like (Jones & Palmer 1987)."""
+"""Gabor functions: a wave under a Gaussian envelope, like the fields of simple cells (Jones & Palmer 1987)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Fit(NamedTuple):
     explained: float  # share of the field's variance
     orientation: float  # of the wave's crests, 0 to π
     width: float  # of the envelope, √(σ_x σ_y), in pixels
-    frequency: float  # cycles a pixel
+    frequency: float  # cycles per pixel
 
 
 def gabor(pixels: np.ndarray, parameters: np.ndarray) -> np.ndarray:
@@ -27,7 +27,7 @@ def gabor(pixels: np.ndarray, parameters: np.ndarray) -> np.ndarray:
 
 
 def fit(field: np.ndarray) -> Fit:
-    """The Gabor function nearest to the field, by least squares from its strongest place and wave."""
+    """The Gabor function closest to the field: a least-squares fit that starts from its centre and strongest wave."""
     from scipy.optimize import least_squares
 
     field = np.asarray(field, float)
@@ -39,7 +39,7 @@ def fit(field: np.ndarray) -> Fit:
     pixels = np.indices(field.shape, float)
     energy = field**2 / np.sum(field**2)
     row, column = (float((energy * along).sum()) for along in pixels)
-    # The wave to start from: the largest of the field's Fourier transform, finely sampled.
+    # Start from the wave at the peak of the field's Fourier transform, finely sampled.
     spectrum = np.abs(np.fft.fft2(field, (64, 64)))
     spectrum[0, 0] = 0
     down, right = (np.fft.fftfreq(64)[k] for k in np.unravel_index(spectrum.argmax(), spectrum.shape))

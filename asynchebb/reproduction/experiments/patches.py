@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TITLE = "Natural image patches"
 DRAWN = {"patches": PRESET, "patches-notebook": NOTEBOOK}
 PIXELS = 12
-BINS = 8  # of orientation
+BINS = 8  # for orientations
 GOOD_FIT = 0.5  # share of a field's variance that a Gabor function explains
 
 
@@ -62,7 +62,7 @@ def measure(scale: Scale, results: Results) -> Numbers:
 
 
 def _fields(kept: Kept, snapshot: int) -> np.ndarray:
-    """ON minus OFF of the most active neurons."""
+    """Fields of the most active neurons, ON minus OFF."""
     W = np.asarray(kept["W"][snapshot])[most_active(kept)]
     fields = W.reshape(len(W), *figures.picture_shape(kept))
     return fields[:, 0] - fields[:, 1]
@@ -76,8 +76,8 @@ CLAIMS = (
         "not in the paper; found in Hebbian/anti-Hebbian networks by Falconbridge et al. (2006)",
         {
             "asynchronous_good": "share of the 100 most active fields that are Gabor functions (R² > 0.5)",
-            "asynchronous_untrained_good": "share of them before training",
-            "asynchronous_width": "share of the patch's side that their envelope is wide (median)",
+            "asynchronous_untrained_good": "share of Gabor functions before training",
+            "asynchronous_width": "share of the patch's side taken up by the width of their envelope (median)",
             "asynchronous_orientations": f"orientations found, of {BINS}",
             "discrete_good": "share of Gabor functions, discrete",
             "continuous_good": "share of Gabor functions, continuous",
@@ -87,12 +87,12 @@ CLAIMS = (
             Part(
                 "fewer than a tenth are before training", lambda v: v.asynchronous_untrained_good < 0.1, is_given=True
             ),
-            Part("they are localised: a quarter of the patch wide or less", lambda v: v.asynchronous_width <= 0.25),
-            Part("all eight orientations are there", lambda v: v.asynchronous_orientations == BINS),
+            Part("they are localised: at most a quarter of the patch wide", lambda v: v.asynchronous_width <= 0.25),
+            Part("all eight orientations occur", lambda v: v.asynchronous_orientations == BINS),
         ),
-        "{asynchronous_good} of the asynchronous network's fields are explained by a Gabor function to more than half "
-        "of their variance (before training {asynchronous_untrained_good}), {discrete_good} of the discrete and "
-        "{continuous_good} of the continuous network's; their median width is {asynchronous_width} of the patch.",
+        "a Gabor function explains more than half of the variance of {asynchronous_good} of the asynchronous network's "
+        "fields (before training {asynchronous_untrained_good}), {discrete_good} of the discrete and {continuous_good} "
+        "of the continuous network's; the asynchronous network's are {asynchronous_width} of the patch wide (median).",
     ),
 )
 
@@ -100,9 +100,9 @@ CLAIMS = (
 def captions(scale: Scale) -> dict[str, str]:
     return {
         figure: f"Reading: {reading}; {min(scale.n, 200)} neurons, whitened patches of {min(PIXELS, scale.p)} pixels "
-        "per side in an ON and an OFF channel. (A–C) Fields (ON minus OFF) of the 100 most active neurons. (D) How "
-        "much of a field's variance a Gabor function explains; grey before training. (E) Orientations of the fields "
-        "of which it explains more than half. Not in the paper."
+        "per side in an ON and an OFF channel. (A–C) Fields (ON minus OFF) of the 100 most active neurons. (D) Share "
+        "of each field's variance that a Gabor function explains; grey: before training. (E) Orientations of the "
+        "fields for which it explains more than half. Not in the paper."
         for figure, reading in DRAWN.items()
     }
 

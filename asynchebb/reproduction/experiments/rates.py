@@ -1,7 +1,7 @@
-"""Looked into: how the learning rates of the two models compare, and for how long they learn the same.
+"""Follow-up: how the learning rates of the two models compare, and for how long the models learn the same.
 
-An asynchronous neuron learns several times per presentation, a discrete one once. Do the two match when η times the
-updates per presentation does? And once they match, for how long?
+An asynchronous neuron learns several times per presentation, a discrete one once. Do the two networks match if η times
+the number of updates per presentation does? And if so, for how long?
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from asynchebb.runs.run import Run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "Matched rates, and similarity over time"
+TITLE = "Matched learning rates, and similarity over time"
 REFRACTORY = (0, 50, 100, 200, 500)
 ETAS = (0.001, 0.002, 0.005, 0.01)
-SLOWER = (1, 2, 4)  # both models' rates are divided by this
+SLOWER = (1, 2, 4)  # divisors of both models' rates
 CLAIMS: tuple[Claim, ...] = ()
 
 
@@ -36,7 +36,7 @@ def slowed(reading: Reading, factor: float) -> Reading:
 
 
 def _seeds(scale: Scale, factor: float) -> range:
-    """With the presets' rates those of figure 1; else one."""
+    """With the presets' rates, the seeds of figure 1; otherwise one seed."""
     return range(scale.seeds if factor == 1 else 1)
 
 
@@ -82,7 +82,7 @@ def measure(scale: Scale, results: Results) -> Numbers:
 
 
 def _updates(results: Results, key: Key) -> float:
-    """How often a neuron that learns in a presentation does so, after training."""
+    """Updates per presentation of a neuron that learns in it, after training."""
     seen = window(results, key, -1, 5)["burst"]
     often = seen.reshape(5, -1, seen.shape[1]).sum(axis=1)
     return float(often[often > 0].mean()) if often.any() else 0.0
@@ -101,13 +101,14 @@ def captions(scale: Scale) -> dict[str, str]:
     reading = READINGS[PRESET]
     return {
         "rates": f"Reading: {PRESET}. Mean cosine of the asynchronous network's feed-forward weights with those of the "
-        f"discrete network (η = {eta_of(reading.discrete):g}) after {scale.side_steps:,} steps, for refractory periods "
-        "(colours) and learning rates. (A) Over η. (B) Over η times the number of updates per presentation of a neuron "
-        "that learns in it; dashed: the discrete network's η, which learns once. One seed.",
+        f"discrete network (η = {eta_of(reading.discrete):g}) after {scale.side_steps:,} steps, for several refractory "
+        "periods (colours) and learning rates. (A) Against η. (B) Against η times the number of updates per "
+        "presentation of a neuron that learns in it; dashed: η of the discrete network, whose neurons learn once per "
+        "presentation. One seed.",
         "over-time": f"Reading: {PRESET}. (A) Share of neurons whose feed-forward weights have a cosine above {SAME} "
-        "with the discrete network's, over training, for the presets' learning rates, half and a quarter of both. "
-        "Dotted: the half that claim 2a asks for. (B) The same over steps times the rate, relative to the presets'. "
-        "With the presets' rates mean and standard deviation over seeds, else one seed.",
+        "with the discrete network's, over training, for the presets' learning rates, and half and a quarter of both. "
+        "Dotted: one half, as required by claim 2a. (B) The same against steps times the rate, relative to the "
+        "presets'. Mean and standard deviation over seeds with the presets' rates, one seed otherwise.",
     }
 
 

@@ -1,4 +1,4 @@
-"""A claim that the paper's source has commented out: "asynchronous learning is more robust to fast changing stimuli,
+"""A claim that is commented out in the paper's source: "asynchronous learning is more robust to fast changing stimuli,
 high input size and high learning rates"."""
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from asynchebb.stimuli import Crossbars
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "Fast stimuli, large inputs, high rates"
+TITLE = "Fast stimuli, large inputs, high learning rates"
 NEURONS = 200  # enough for the 64 bars of the largest input
 VARIED = {"hold": (10, 25, 50, 150, 500), "p": (5, 14, 32), "eta": (0.001, 0.01, 0.03, 0.1)}
 HARD = {"hold": (10, 25, 50), "p": (32,), "eta": (0.03, 0.1)}
 
 
 def run_at(scale: Scale, name: str, value: Any, model: str) -> Run:
-    """The model with everything as in the presets, but for this."""
+    """The model as in the presets, except for this value."""
     reading = READINGS[PRESET]
     small = scale._replace(n=min(scale.n, NEURONS), steps=scale.side_steps)
     if name == "p":
@@ -65,7 +65,7 @@ def measure(scale: Scale, results: Results) -> Numbers:
 
 MEASURED = {"factors": "share of bars found", "error": "settled error"}
 SAYS = {
-    "hold": ("T", "fast changing stimuli", "holds of 10, 25 and 50 steps"),
+    "hold": ("T", "rapidly changing stimuli", "holds of 10, 25 and 50 steps"),
     "p": ("I", "large inputs", "32 × 32 pixels"),
     "eta": ("L", "high learning rates", "η = 0.03 and 0.1"),
 }
@@ -75,7 +75,7 @@ def _more_bars(name: str, other: str) -> Part:
     def holds(v: Means) -> bool:
         return v[f"asynchronous_hard_{name}_factors"] >= v[f"{other}_hard_{name}_factors"] + 0.1
 
-    return Part(f"it finds at least a tenth more of the bars than the {other} network", holds)
+    return Part(f"the share of bars it finds is at least 0.1 above the {other} network's", holds)
 
 
 def _smaller_error(name: str, other: str) -> Part:
@@ -97,12 +97,12 @@ def _claim(name: str) -> Claim:
     errors = ", ".join(f"{{{model}_hard_{name}_error}}" for model in MODELS)
     return Claim(
         short,
-        "commented out",
-        f"The asynchronous network is more robust to {to_what} than the discrete and the continuous one.",
+        "commented out in the source",
+        f"The asynchronous network is more robust to {to_what} than the discrete and continuous networks.",
         "asynchronous learning is more robust to fast changing stimuli, high input size and high learning rates",
         shows,
         parts,
-        f"at {where} the shares of bars found are {told}, and the errors {errors}.",
+        f"at {where}, the shares of bars found are {told}, and the errors are {errors}.",
     )
 
 
@@ -112,9 +112,9 @@ CLAIMS = tuple(map(_claim, VARIED))
 def captions(scale: Scale) -> dict[str, str]:
     return {
         "robustness": f"Reading: {PRESET}, {min(scale.n, NEURONS)} neurons, {scale.side_steps:,} steps. Share of the "
-        "bars found (top) and settled error (bottom) over the hold (A, D), the pixels per side (B, E) and the learning "
-        "rate (C, F), all else as in the presets. One seed. The paper's source has this "
-        "claim commented out, and shows nothing on it."
+        "bars found (top) and settled error (bottom) against the hold (A, D), the number of pixels per side (B, E) and "
+        "the learning rate (C, F), with everything else as in the presets. One seed. The claim is commented out in the "
+        "paper's source, and the paper shows no results on it."
     }
 
 

@@ -1,7 +1,7 @@
 """Is there one setting under which figures 1, 2 and 3 hold together?
 
-Every reading is asked; and the map shows the settings that a wider search has tried (examples/retention_search.py,
-which takes longer than all the rest).
+Every reading is tested; in addition, the figure shows the settings tried in a wider search
+(examples/retention_search.py, which takes longer than everything else).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 TITLE = "One setting for all figures?"
 SETTINGS = files("asynchebb.reproduction.experiments") / "retention_search.csv"  # made by `make search`
 
-# What must hold together: bars are learnt, most neurons match the discrete network's, all three sets are kept.
-# (The last part of 2a is on the continuous network.)
+# What must hold together: bars are learned, most neurons match the discrete network's, all three sets are retained.
+# (The last part of 2a concerns the continuous network.)
 PARTS = {claim.id: claim.parts for module in (fig1, fig2, fig3) for claim in module.CLAIMS}
 TOGETHER = {"1a": PARTS["1a"], "2a": PARTS["2a"][:2], "3a": PARTS["3a"]}
 
@@ -45,12 +45,12 @@ def runs(scale: Scale) -> dict[Key, Run]:
 def on_bars(
     kept: Kept, discrete: Kept, bars: FactoredStimulus, snapshot: int = -1, of_discrete: int = -1
 ) -> dict[str, float]:
-    """What claims 1a and 2a are judged by, of an asynchronous run and the discrete one beside it."""
+    """The measures for claims 1a and 2a, from an asynchronous run and the corresponding discrete one."""
     return fields(kept, bars, snapshot) | likeness(kept, discrete, snapshot, of_discrete)
 
 
 def in_succession(kept: Kept, discrete: Kept, shown: Sequence[FactoredStimulus]) -> dict[str, float]:
-    """What all three are judged by, of runs on three sets: 1a and 2a after the first of them."""
+    """The measures for all three claims, from runs on three sets: for 1a and 2a after the first set."""
     return on_bars(kept, discrete, shown[0], ends(kept)[0], ends(discrete)[0]) | after_sets(kept, shown)
 
 
@@ -61,7 +61,7 @@ def held(means: Mapping[str, float]) -> dict[str, list[bool]]:
 
 
 def row(reading: Reading, setting: Mapping[str, float], discrete_eta: float, of_seeds: Sequence[dict]) -> dict:
-    """A setting as a line of the table: what it is, which parts hold for the mean over seeds, what was measured."""
+    """A row of the table: the setting, how many parts hold for the mean over seeds, and the measurements."""
     mean = {name: float(np.mean([one[name] for one in of_seeds])) for name in of_seeds[0]}
     parts = held(mean)
     ends, untrained, learnt = (
@@ -75,8 +75,8 @@ def row(reading: Reading, setting: Mapping[str, float], discrete_eta: float, of_
         "discrete_eta": discrete_eta,
         "parts": sum(map(sum, parts.values())),
         **{claim: sum(of) for claim, of in parts.items()},
-        "worst": float((ends / untrained).max()),  # asked: at most 0.5
-        "rise": float((ends - learnt).max()),  # asked: at most 0.1
+        "worst": float((ends / untrained).max()),  # required: at most 0.5
+        "rise": float((ends - learnt).max()),  # required: at most 0.1
         **mean,
     }
 
@@ -101,9 +101,9 @@ CLAIMS = (
     Claim(
         "J",
         "Figs. 1–3",
-        "One and the same asynchronous network learns bars (1a), matches the discrete network (2a) and keeps three "
-        "sets (3a).",
-        "uses one network for all figures, as far as it says",
+        "A single asynchronous network learns bars (1a), matches the discrete network (2a) and retains three sets "
+        "(3a).",
+        "as far as it says, uses one network for all figures",
         {
             "together_1a_2a": "share of the parts of 1a and 2a that hold",
             "together_1a_3a": "share of the parts of 1a and 3a that hold",
@@ -114,14 +114,14 @@ CLAIMS = (
             Part("1a and 3a hold together", lambda v: v.together_1a_3a == 1),
             Part("all three hold together", lambda v: v.together_all == 1),
         ),
-        "{together_1a_2a} of the parts of 1a and 2a hold, {together_1a_3a} of those of 1a and 3a, {together_all} of "
-        "all. What a search over many settings gave is in docs/choices.md.",
+        "{together_1a_2a} of the parts of 1a and 2a hold, {together_1a_3a} of the parts of 1a and 3a, and "
+        "{together_all} of the parts of all three. The results of a search over many settings are in docs/choices.md.",
     ),
 )
 
 
 def settings() -> list[dict[str, Any]]:
-    """The rows of the search's table."""
+    """The table of settings, row by row."""
     with SETTINGS.open(encoding="utf-8") as file:
         return [{name: _number(text) for name, text in line.items()} for line in csv.DictReader(file)]
 
@@ -141,10 +141,11 @@ def captions(scale: Scale) -> dict[str, str]:
         "search": f"{found} settings of the asynchronous network, three seeds each, shown three sets in succession "
         "(examples/retention_search.py). (A) For each setting, the share of neurons that match the discrete network "
         "after the first set, and the largest error on the three sets at the end, as a share of the untrained "
-        f"network's; the colour says how many of the {parts} parts of claims 1a, 2a and 3a hold for the mean over "
-        "seeds. Dotted: what 2a and 3a ask for; settings in the lower right corner meet both. (B) Share of the "
-        "parts that hold over threshold and learning rate, Projected dynamics from rest with Oja's leak, the best over "
-        "all else. (C) The largest error there. Not in the paper; sets 2 and 3 are our choice."
+        f"network's; colour: how many of the {parts} parts of claims 1a, 2a and 3a hold for the mean over seeds. "
+        "Dotted: one half, as required by 2a and 3a; settings in the lower right corner meet both. (B) Share of parts "
+        "that hold for each threshold and learning rate, with Projected dynamics from rest and Oja's leak; the best "
+        "value over all other parameters. (C) The largest error, likewise. Not in the paper; sets 2 and 3 are our "
+        "choice."
     }
 
 

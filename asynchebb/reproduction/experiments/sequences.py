@@ -1,4 +1,4 @@
-"""Beyond the paper: four sets in several orders. How much is forgotten, beside the discrete network and NMF?"""
+"""Beyond the paper: four sets in several orders. How much is forgotten, compared with the discrete network and NMF?"""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def runs(scale: Scale) -> dict[Key, Run]:
 
 
 def half(scale: Scale) -> Scale:
-    """Four sets in three orders take long: half as many steps on each as in our other experiments."""
+    """Four sets in three orders take long, so each set gets half as many steps as in our other experiments."""
     return scale._replace(steps_per_phase=scale.side_steps // 2)
 
 
@@ -65,7 +65,7 @@ def measure(scale: Scale, results: Results) -> Numbers:
         measures.setdefault(f"{name}_forgetting", []).append(metrics.forgetting(E))
         measures.setdefault(f"{name}_transfer", []).append(metrics.backward_transfer(E))
         measures.setdefault(f"{name}_end", []).append(float(E[-1].mean()))
-    # The discrete network and NMF are the same beside both readings of the asynchronous one.
+    # Both readings of the asynchronous network are compared with the same discrete network and NMF.
     others = {name: values for name, values in measures.items() if name.startswith(("discrete", "nmf"))}
     named = {
         reading: {
@@ -77,7 +77,7 @@ def measure(scale: Scale, results: Results) -> Numbers:
 
 
 def nmf_errors(scale: Scale, in_order: tuple[Any, ...]) -> np.ndarray:
-    """E[p, s] of scikit-learn's MiniBatchNMF, which sees as many stimuli, a hundred at a time."""
+    """E[p, s] for scikit-learn's MiniBatchNMF, which sees the same number of stimuli, in batches of 100."""
     import warnings
 
     from sklearn.decomposition import MiniBatchNMF
@@ -106,7 +106,7 @@ CLAIMS = (
     Claim(
         "Q",
         "ours",
-        "Over four sets, in several orders, the asynchronous network forgets less than the discrete one and than "
+        "Over four sets in several orders, the asynchronous network forgets less than the discrete network and "
         "scikit-learn's MiniBatchNMF.",
         "not in the paper, which shows three sets in one order",
         {
@@ -141,11 +141,11 @@ CLAIMS = (
 
 def captions(scale: Scale) -> dict[str, str]:
     return {
-        "sequences": "Error on each set (columns; of networks at step 500) after each phase (rows), for three "
+        "sequences": "Error on each set (columns; for networks, at step 500) after each phase (rows), for three "
         f"orders of four sets (top to bottom). Asynchronous: readings {PRESET} and {NOTEBOOK}; discrete: {PRESET}; "
-        f"MiniBatchNMF with {min(COMPONENTS, scale.n)} components, on as many stimuli. A column that stays dark has "
-        "been kept. The three numbers are forgetting, backward transfer and the mean error at the end. Not in the "
-        "paper; Squares and Diagonals are our choice."
+        f"MiniBatchNMF with {min(COMPONENTS, scale.n)} components, shown as many stimuli. Where a column stays "
+        "dark, the set is retained. The three numbers above each panel are forgetting, backward transfer and the mean "
+        "error at the end. Not in the paper; Squares and Diagonals are our choice."
     }
 
 

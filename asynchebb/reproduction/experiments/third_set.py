@@ -1,6 +1,6 @@
-"""Looked into: the last of three sets in succession, which is learnt slowly.
+"""Follow-up: the last of three sets in succession, which is learned slowly.
 
-Would more time, more neurons or other sets change that, and does the first set stay?
+Would more time, more neurons or other sets change that, and is the first set retained?
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "The third set"
-COMPARED = ("asynchronous", "discrete")  # the second with other sets alone
+COMPARED = ("asynchronous", "discrete")  # the discrete one only where neither steps nor neurons are varied
 CLAIMS: tuple[Claim, ...] = ()
 
 
 class Variant(NamedTuple):
     shown: tuple[type, ...] = (Crossbars, Squares, Diagonals)
-    longer: int = 1  # times as many steps on each set
-    wider: int = 1  # times as many neurons
+    longer: int = 1  # multiplies the steps on each set
+    wider: int = 1  # multiplies the number of neurons
 
 
 VARIANTS = {
@@ -48,7 +48,7 @@ def runs(scale: Scale) -> dict[Key, Run]:
         large = scale._replace(n=scale.n * variant.wider, steps_per_phase=scale.side_steps * variant.longer)
         shown = tuple(stimulus(scale.p) for stimulus in variant.shown)
         for model in COMPARED if variant.wider == variant.longer == 1 else COMPARED[:1]:
-            snapshots = 3 if variant == Variant() else 1  # as there, so that it is the same run
+            snapshots = 3 if variant == Variant() else 1  # as in figure 3, so that it is the same run
             found[name, model] = in_succession(large, READINGS[PRESET], model, shown, snapshots=snapshots)
     return found
 
@@ -66,10 +66,10 @@ def measure(scale: Scale, results: Results) -> Numbers:
 
 def captions(scale: Scale) -> dict[str, str]:
     return {
-        "third-set": f"Reading: {PRESET}. Error on each of three sets shown in succession (columns, in their order): "
-        "untrained (pale), at the end of the set's own phase (open circle) and at the end of all (full circle). A "
-        f"full circle at its open one has been kept. {scale.side_steps:,} steps on each set, one seed. All sets but "
-        "the first are our choice."
+        "third-set": f"Reading: {PRESET}. Error on each of three sets shown in succession (columns, in this order): "
+        "untrained (pale bar), at the end of the set's own phase (open circle) and at the end of training (filled "
+        f"circle). Where the two circles coincide, the set is retained. {scale.side_steps:,} steps per set, one seed. "
+        "All sets but the first are our choice."
     }
 
 
