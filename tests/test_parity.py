@@ -6,6 +6,8 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import asynchebb as ah
 from asynchebb import engines, notation
@@ -75,15 +77,68 @@ def test_the_comparison_sees_blocks_that_were_kept_and_blocks_that_were_undone(d
     assert on_awake_neurons > 0 and undone > 0
 
 
-def test_a_large_network_on_all_cores_has_the_same_bits_as_on_one(monkeypatch):
-    network = ah.asynchronous(n=600, m=36, schedule=ah.Asynchronous(r_b=0.5, r_r=50))
+@pytest.mark.parametrize(
+    ("dynamics", "rule", "schedule", "from_rest"),
+    [
+        (ah.Projected(), ah.Hebbian(0.01), ah.Asynchronous(r_b=0.1, r_r=5), True),
+        (ah.Potential(), ah.Oja(0.01), ah.Continuous(), False),
+    ],
+    ids=["asynchronous", "continuous"],
+)
+def test_a_large_network_on_all_cores_has_the_same_bits_as_on_one(dynamics, rule, schedule, from_rest, monkeypatch):
+    """And those bits are right. So many neurons are active that the cores share every pass."""
+    network = ah.Network(1400, 36, dynamics, rule, schedule)
     state = network.init(np.random.default_rng(0), np.float64)
-    X = ah.Crossbars(6).sample(np.random.default_rng(1), 6)
-    one_core, _ = ah.advance(network, state, X, hold=200, engine="cpu")
+    state.M[:] *= 1e-3  # hardly any inhibition,
+    state.W[600:] = 0  # and no drive for the others, which are left out
+    X = ah.Crossbars(6).sample(np.random.default_rng(1), 2)
+
+    def advance(engine):
+        return ah.advance(network, state, X, 60, engine, ("active",), from_rest)
+
+    one_core, traced = advance("cpu")
     monkeypatch.setattr(cpu, "WIDE", 100)
-    all_cores, _ = ah.advance(network, state, X, hold=200, engine="cpu")
+    all_cores, _ = advance("cpu")
+    slow, _ = advance("reference")
     for name in ah.State._fields:
         assert np.array_equal(getattr(one_core, name), getattr(all_cores, name)), name
+        np.testing.assert_allclose(getattr(one_core, name), getattr(slow, name), rtol=1e-9, atol=1e-9, err_msg=name)
+    assert np.median(traced["active"]) ** 2 > cpu._columns(True).LITTLE
+
+
+sizes = st.sampled_from([1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65])  # around whole vectors
+
+
+@pytest.mark.parametrize("engine", FAST)
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    n=sizes,
+    m=sizes,
+    dynamics=st.sampled_from([ah.Potential, ah.Projected]),
+    dt=st.floats(0.002, 0.05),
+    rule=st.sampled_from([*notation.variants("rule").values()]),
+    eta=st.floats(1e-4, 0.3),
+    schedule=st.one_of(
+        st.builds(ah.Asynchronous, r_b=st.floats(0, 1), r_r=st.integers(0, 40)),
+        st.sampled_from([ah.Discrete(), ah.Continuous(), ah.Frozen()]),
+    ),
+    hold=st.integers(1, 90),
+    from_rest=st.booleans(),
+    seed=st.integers(0, 100),
+)
+def test_networks_of_any_size_and_constants_agree_with_the_reference(
+    n, m, dynamics, dt, rule, eta, schedule, hold, from_rest, seed, engine
+):
+    network = ah.Network(n, m, dynamics(dt), rule(eta), schedule)
+    rng = np.random.default_rng(seed)
+    state = network.init(rng, np.float64)
+    X = rng.random((6, m)) * (rng.random((6, m)) < 0.5)
+    fast, fast_traces = ah.advance(network, state, X, hold, engine, ("y", "updates"), from_rest)
+    slow, slow_traces = ah.advance(network, state, X, hold, "reference", ("y", "updates"), from_rest)
+    for name in ah.State._fields:
+        np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), rtol=1e-9, atol=1e-9, err_msg=name)
+    np.testing.assert_allclose(fast_traces["y"], slow_traces["y"], rtol=1e-9, atol=1e-9)
+    assert np.array_equal(fast_traces["updates"], slow_traces["updates"])
 
 
 def test_code_just_compiled_has_the_same_bits_as_in_a_later_process(tmp_path):

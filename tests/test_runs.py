@@ -7,6 +7,7 @@ import sys
 import textwrap
 from dataclasses import dataclass, replace
 
+import netCDF4
 import numpy as np
 import pytest
 import xarray
@@ -117,6 +118,22 @@ def test_a_recording_holds_weights_measures_traces_and_all_parameters(tmp_path):
     assert plain.identical(dataset)
 
 
+def test_a_file_is_one_that_netcdf_c_reads(tmp_path):
+    """The files are written by h5py; the netCDF4 package, on top of the C library, knows them for NetCDF."""
+    dataset = ah.record(a_run(), tmp_path / "run.nc")
+    with netCDF4.Dataset(tmp_path / "run.nc") as file:
+        assert file.data_model == "NETCDF4"
+        assert {name: len(size) for name, size in file.dimensions.items()} == {**dataset.sizes}
+        assert {*file.variables} == {*dataset.variables}
+        for name, variable in file.variables.items():
+            assert variable.dimensions == dataset[name].dims and variable.long_name == dataset[name].attrs["long_name"]
+            assert np.array_equal(
+                np.ma.filled(variable[:], np.nan), dataset[name].values, equal_nan=name[:5] == "trace"
+            )
+        assert file.identity == dataset.attrs["identity"] and file.seed == 0
+        assert file.picture_shape.tolist() == [6, 6]
+
+
 def test_a_kept_state_goes_on_as_if_it_had_not_been_kept(tmp_path):
     run = a_run()
     dataset = ah.record(run, tmp_path)
@@ -137,7 +154,8 @@ def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
 
 KILLED = textwrap.dedent("""
     import os, signal, sys
-    import numpy as np
+    import netCDF4
+import numpy as np
     sys.path.insert(0, {tests!r})
     import asynchebb as ah
     from asynchebb.runs import recording

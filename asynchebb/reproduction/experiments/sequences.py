@@ -96,8 +96,7 @@ def nmf_errors(scale: Scale, in_order: tuple[Any, ...]) -> np.ndarray:
                 model.partial_fit(X[start : start + 100])
             for s, test in enumerate(tests):
                 again = model.transform(test) @ model.components_
-                size = np.linalg.norm(test, axis=1) * np.linalg.norm(again, axis=1)
-                E[p, s] = np.mean(1 - np.einsum("ij,ij->i", test, again) / np.where(size > 0, size, 1))
+                E[p, s] = metrics.reconstruction_errors(test, again).mean()
     return E
 
 
