@@ -6,13 +6,14 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 CODE := asynchebb tests benchmarks examples conftest.py  # what a user leaves in the clone is not ours to check
 
-.PHONY: help setup reproduce paper search test bench sweep compare examples lock pictures graph clean
+.PHONY: help setup reproduce paper search test check bench sweep compare examples lock pictures graph clean
 
 help:
 	@echo "make reproduce   recompute every figure of the paper and judge every claim (reproduction/index.html)"
 	@echo "make paper       the same with ten million steps per run, as in the paper (paper/index.html)"
 	@echo "make search      search hundreds of settings for one that reproduces figures 1, 2 and 3 together (retention/)"
 	@echo "make test        lint, type checks, all tests, and the code blocks in the documentation"
+	@echo "make check       lint, type checks and the tests that need no compiling, in less than a minute"
 	@echo "make bench       speed compared with other systems, scaling, cold start, memory (benchmarks/)"
 	@echo "make sweep       a thousand networks: thresholds, refractory periods and holds (thresholds/)"
 	@echo "make compare     the networks compared with scikit-learn's methods (comparison/, docs/comparison.md)"
@@ -47,6 +48,13 @@ test: setup
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -n 2 tests && wait $$types  # mypy needs one core, and a while
 	$(BIN)/python -m pytest -n 2 --dist loadfile README.md docs  # a document in one process: its blocks build on each other
+
+# The edit loop: what needs no compiling.
+QUICK := bad_input contracts experiments grid metrics model modules oracles stimuli
+check: setup
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -n 2 -k "not cpu and not whole" $(QUICK:%=tests/test_%.py) && wait $$types
 
 # The peers that it compares with live in an environment of their own, on top of .venv; one that cannot
 # be installed says so in its row. `make bench PEERS=all` takes in Brian2 and ANNarchy too.

@@ -204,7 +204,7 @@ def test_figure_2_compares_networks_of_the_same_start_and_stimuli():
 # The whole: one test, so that it is made once
 
 
-def test_reproduce_makes_everything_and_whatever_happens_to_it_goes_on(tmp_path):
+def test_the_whole_is_made_by_one_command_and_goes_on_whatever_happens_to_it(tmp_path):
     folder = tmp_path / "whole"
     done = call(*SMOKE, "--out", folder)
     assert done.returncode == 0, done.stderr
@@ -340,7 +340,7 @@ def results_open_runs_by_the_experiments_own_names(folder):
 # Movies
 
 
-def test_a_movie_has_a_frame_for_each_snapshot(tmp_path):
+def test_a_movie_of_a_whole_run_has_a_frame_for_each_snapshot(tmp_path):
     from PIL import Image
 
     run = ah.Run(ah.asynchronous(20, 36), [ah.Phase(ah.Crossbars(6), 8, hold=20, snapshots=4)])
