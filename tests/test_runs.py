@@ -154,8 +154,7 @@ def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
 
 KILLED = textwrap.dedent("""
     import os, signal, sys
-    import netCDF4
-import numpy as np
+    import numpy as np
     sys.path.insert(0, {tests!r})
     import asynchebb as ah
     from asynchebb.runs import recording
