@@ -14,6 +14,7 @@ from asynchebb.rules import Falconbridge, Foldiak, Hebbian, Oja, Pehlevan
 from asynchebb.runs.recording import record
 from asynchebb.runs.run import Phase, Probe, Run
 from asynchebb.runs.saved import network_of, open_run, state_at
+from asynchebb.runs.silence import SilentNetwork
 from asynchebb.runs.simulate import Diverged, Snapshot, simulate
 from asynchebb.runs.testing import error_matrix, reconstruction_error, respond
 from asynchebb.schedules import Asynchronous, Continuous, Discrete, Frozen
@@ -22,14 +23,7 @@ from asynchebb.sweeps import Stopped, open_sweep, sweep
 from asynchebb.weights import Exponential, Gaussian
 
 if TYPE_CHECKING:
-    from asynchebb.estimators import (
-        AsyncHebbian,
-        ContinuousHebbian,
-        DiscreteHebbian,
-        HebbianNetwork,
-        OnOff,
-        SilentNetwork,
-    )
+    from asynchebb.estimators import AsyncHebbian, ContinuousHebbian, DiscreteHebbian, HebbianNetwork, OnOff
     from asynchebb.estimators.model_file import load_model, save_model
 
 __version__ = version("asynchebb")
@@ -37,7 +31,7 @@ __version__ = version("asynchebb")
 # These bring scikit-learn with them, which takes a second to load: they are imported when first asked for.
 _LATER = {
     **dict.fromkeys(
-        ("AsyncHebbian", "ContinuousHebbian", "DiscreteHebbian", "HebbianNetwork", "OnOff", "SilentNetwork"),
+        ("AsyncHebbian", "ContinuousHebbian", "DiscreteHebbian", "HebbianNetwork", "OnOff"),
         "estimators",
     ),
     **dict.fromkeys(("load_model", "save_model"), "estimators.model_file"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import field
+from dataclasses import field, is_dataclass
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -57,6 +57,15 @@ def true_or_false(name: str, value: object) -> None:
 def one_of(name: str, value: object, accepted: Collection[str]) -> None:
     if value not in accepted:
         raise InputError(f"{name} is {value!r}; it must be one of {', '.join(accepted)}")
+
+
+def frozen(name: str, value: object) -> None:
+    """A dataclass must not change once its run has been identified."""
+    cls = type(value)
+    if is_dataclass(cls) and cls.__setattr__ is object.__setattr__:
+        raise InputError(
+            f"{name} is {value!r}, whose class can be changed afterwards; it must be a @dataclass(frozen=True)"
+        )
 
 
 def added_later(default: Any, repr: bool = True) -> Any:

@@ -18,7 +18,7 @@ from functools import cache
 from numbers import Real
 from typing import Any
 
-from asynchebb.checks import InputError
+from asynchebb.checks import InputError, frozen
 
 # Methods that each kind of record must have: their arguments, and how many values they return.
 METHODS: dict[str, dict[str, tuple[tuple[str, ...], int]]] = {
@@ -57,6 +57,7 @@ def check(kind: str, record: object) -> None:
     if isinstance(record, type):
         raise InputError(f"{kind} is the class {record.__name__}; it must be a value: {record.__name__}(...)")
     cls: type = type(record)
+    frozen(kind, record)
     if fault := _fault(kind, cls):
         raise InputError(f"{kind} is {record!r}; {fault}")
     for name, value in constants(record).items():

@@ -12,7 +12,6 @@ snapshot like the package's own.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -21,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from asynchebb import equations, metrics
+from asynchebb import metrics, sources
 from asynchebb.checks import InputError, one_of
 
 # What a measure may ask for, as names of its parameters. It is left out where one of them is missing.
@@ -86,7 +85,7 @@ class Measure:
         """Identifies the measure: the package's by its name, a user's by its source as well."""
         if self.is_own or self.function is None:
             return self.name
-        return f"{self.name} {hashlib.sha256(equations.source(self.function).encode()).hexdigest()[:16]}"
+        return f"{self.name} {sources.digest(self.function)}"
 
     def __call__(self, *values: Any, **named: Any) -> Any:
         return self.function(*values, **named) if self.function else None
@@ -258,7 +257,9 @@ LABELS = {
     "factors": "known factors",
 }
 # Names that a run's file or summary uses for something, so that no measure of a user's own can have them.
-TAKEN = {*MEASURES, "step", "steps", "phase", "stimulus", "hold", "updates", "factors", "run", "failure"} | {*"WMuyca"}
+TAKEN = {*MEASURES, "step", "steps", "phase", "stimulus", "hold", "updates", "factors", "run", "failure", "silent"} | {
+    *"WMuyca"
+}
 
 
 def factors_of(stimulus: object) -> dict[str, np.ndarray]:

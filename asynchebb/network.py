@@ -109,6 +109,7 @@ class Network:
             equations.check(kind, getattr(self, kind))
         if not hasattr(self.weights, "draw") or isinstance(self.weights, type):
             raise InputError(f"weights is {self.weights!r}; it must be a value with a method draw(rng, shape, n)")
+        checks.frozen("weights", self.weights)
 
     def init(self, rng: np.random.Generator, dtype: Any = np.float32) -> State:
         """Draw W, M and u; y follows from u by one step of the dynamics without drive."""

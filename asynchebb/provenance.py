@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from asynchebb import equations
-from asynchebb.checks import ADDED_LATER, InputError
+from asynchebb import equations, sources
+from asynchebb.checks import ADDED_LATER, InputError, frozen
 from asynchebb.measures import Measure
 
 # Incremented by a release whose results differ from the previous one's, so that saved runs are run again.
@@ -53,15 +53,8 @@ def code() -> str:
     """A digest of the package's code, without comments and docstrings."""
     digest = hashlib.sha256()
     for file in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(ast.dump(_without_docstrings(ast.parse(file.read_text(encoding="utf-8")))).encode())
+        digest.update(sources.text(ast.parse(file.read_text(encoding="utf-8"))).encode())
     return digest.hexdigest()
-
-
-def _without_docstrings(tree: ast.Module) -> ast.Module:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:]
-    return tree
 
 
 def describe(value: Any) -> str:
@@ -86,9 +79,8 @@ def _plain(value: Any) -> Any:
         return {"class": type(value).__name__, "digest": value.digest}
     if dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
         cls: type = type(value)
-        # A user-defined class is identified by its equations, not only by its name.
-        own = not cls.__module__.startswith("asynchebb.")
-        code = {"code": equations.fingerprint(cls), "floor": getattr(value, "floor", 0)} if own else {}
+        frozen(f"{cls.__name__}(...)", value)
+        code = {} if cls.__module__.startswith("asynchebb.") else _code(value)
         fields = {
             name: _plain(field) for name, field in equations.constants(value).items() if not _is_tacit(value, name)
         }
@@ -96,6 +88,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     raise InputError(f"{value!r} has no fields that identify it; make its class a frozen dataclass")
+
+
+def _code(value: Any) -> dict[str, Any]:
+    """What identifies a user-defined class besides its name: its equations, which use nothing else, or its source."""
+    cls: type = type(value)
+    if any(all(hasattr(cls, method) for method in methods) for methods in equations.METHODS.values()):
+        return {"code": equations.fingerprint(cls), "floor": getattr(value, "floor", 0)}
+    return {"source": sources.digest(cls)}
 
 
 def _is_tacit(value: Any, name: str) -> bool:

@@ -52,8 +52,13 @@ def test_an_edited_measure_is_another_run_and_the_usual_ones_leave_the_identity_
         return W.std() + W.mean()
 
     edited = measures.Measure("contrast", "contrast of the fields", edited, "more")
-    identities = {run.identity for run in (run_with(), run_with(*ah.USUAL, contrast), run_with(*ah.USUAL, edited))}
-    assert len(identities) == 3
+
+    def times(k):
+        return measures.Measure("contrast", "contrast of the fields", lambda W: k * W.std(), "more")
+
+    own = contrast, edited, times(1), times(2)
+    identities = {run_with().identity, *(run_with(*ah.USUAL, measure).identity for measure in own)}
+    assert len(identities) == 5 and run_with(*ah.USUAL, times(2)).identity in identities
     known = ah.Run(ah.asynchronous(n=40, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=50, snapshots=2))
     assert known.identity == "beed1e7503ad6b1502ef"  # as it was before probes named their measures
 

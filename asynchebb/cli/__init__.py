@@ -51,7 +51,7 @@ def run(
     from asynchebb.runs.saved import summary
 
     requested = options.run()
-    with progress() as started:
+    with shared.warnings_as_sentences(), progress() as started:
         dataset = record(requested, out, engine, on_progress=started(options.model, requested))
     if dataset.attrs["engine"] != engine:
         typer.echo(f"this run was already finished, on the {dataset.attrs['engine']} engine")

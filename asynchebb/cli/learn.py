@@ -187,20 +187,13 @@ def _scale(text: str) -> Any:
 @contextmanager
 def _sentences() -> Iterator[None]:
     """Turn scikit-learn's errors about arguments into ours, and warnings of a silent network into one-line messages."""
-    import warnings
-
     from asynchebb.checks import InputError
-    from asynchebb.estimators import SilentNetwork
 
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", SilentNetwork)
+        with shared.warnings_as_sentences():
             yield
     except (ValueError, TypeError) as error:
         raise InputError(str(error)) from error
-    for warning in caught:
-        if issubclass(warning.category, SilentNetwork):
-            typer.echo(f"asynchebb: warning: {warning.message}", err=True)
 
 
 @contextmanager

@@ -174,6 +174,25 @@ def executor(workers: int | None, dask: str | None, slurm: str | None, out: Path
     return executors.local(workers)
 
 
+def warn(sentence: str) -> None:
+    typer.echo(f"asynchebb: warning: {sentence}", err=True)
+
+
+@contextmanager
+def warnings_as_sentences() -> Iterator[None]:
+    """Print a warning about a silent network in one line."""
+    import warnings
+
+    from asynchebb.runs.silence import SilentNetwork
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SilentNetwork)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, SilentNetwork):
+            warn(str(warning.message))
+
+
 def print_table(title: str, rows: dict[str, Any], labels: dict[str, str]) -> None:
     """Print measures by name; given one such table per model, print a column for each model."""
     from rich.console import Console

@@ -89,6 +89,9 @@ def run(
         points, status = run_grid(made, out, executor, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
     typer.echo(f"{status.done} of {status.total} runs done, {status.failed} failed: {out}")
     _print_failures(points)
+    if silent := points.silent():
+        some = "; ".join(silent[:5]) + ("; …" if len(silent) > 5 else "")
+        shared.warn(f"{len(silent)} of {status.total} runs learned nothing or have died ({some})")
     if status.failed:
         raise typer.Exit(1)
 

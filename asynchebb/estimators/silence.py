@@ -9,6 +9,7 @@ import numpy as np
 
 from asynchebb.estimators.rows import ROWS, dense_blocks
 from asynchebb.network import NEVER_UPDATED, Network, State
+from asynchebb.runs.silence import SilentNetwork
 
 PATIENCE = 500  # Euler steps for which a stream may be silent at first
 TRIED = 8  # samples tried when all neurons are silent
@@ -29,10 +30,6 @@ class Learner(Protocol):
     def _how_to_burst(self) -> str: ...
     def _settled(self, rows: np.ndarray) -> np.ndarray: ...
     def make_network(self, n: int, m: int) -> Network: ...
-
-
-class SilentNetwork(UserWarning):
-    """The data are too weak to make any neuron learn, or so strong that no neuron responds any more."""
 
 
 def warn_if_silent(model: Learner, X: Any, whole: bool, stacklevel: int = 3) -> None:

@@ -106,13 +106,23 @@ def _trained(
         network.begin(X)  # before the folder is created, since X may be rejected
         notes["curve"].append([0, 1 - network.score(test)])
     files.make_writable("out", out, out)
-    for shown in network.iter_fit(X, resume=True):
-        on_progress(shown, total)
+
+    def measure(shown: int) -> None:
         if shown >= len(notes["curve"]) * total / POINTS:
             notes["curve"].append([shown, 1 - network.score(test)])
-        if time.monotonic() - saved_at > SAVE_EVERY and shown < total:
+
+    try:
+        measure(network.n_samples_seen_)  # an interruption may have come before this
+        for shown in network.iter_fit(X, resume=True):
+            on_progress(shown, total)
+            measure(shown)
+            if time.monotonic() - saved_at > SAVE_EVERY and shown < total:
+                model_file.write(model, part, notes)
+                saved_at = time.monotonic()
+    except KeyboardInterrupt:
+        if network.n_samples_seen_ < total:
             model_file.write(model, part, notes)
-            saved_at = time.monotonic()
+        raise
     on_progress(total, total)
     if not file.exists():
         model_file.write(model, file, notes)

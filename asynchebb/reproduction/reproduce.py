@@ -86,7 +86,10 @@ def reproduce(
     other = _claims_in(beside) if beside else None
     runs = {name: module.runs(scale) for name, module in EXPERIMENTS.items()}
     _check(out)
-    _run({name: runs[name] for name in wanted}, out, executor, engine, retry_failed, on_status, scale_name, workers)
+    needed = {name: runs[name] for name in wanted}
+    silent = _run(needed, out, executor, engine, retry_failed, on_status, scale_name, workers)
+    if silent:
+        say(f"{len(silent)} runs learned nothing or have died: {'; '.join(silent)}")
     failures: dict[str, str] = {}
     started, done = time.perf_counter(), []
     for name in EXPERIMENTS:
@@ -134,7 +137,7 @@ def _run(
     on_status: Callable[[Status], object],
     scale_name: str,
     workers: int,
-) -> None:
+) -> list[str]:
     """Compute all runs, each only once even if several experiments need it, and add the time taken to the total."""
     labels: dict[str, str] = {}
     different: dict[str, Run] = {}
@@ -153,11 +156,12 @@ def _run(
         if workers and engine == "cpu":
             _compile(missing, workers)
         title = f"reproduction, {scale_name} scale"
-        run_all(title, axes, in_order, kept.path, executor, engine, retry_failed, on_status, work)
+        points, _ = run_all(title, axes, in_order, kept.path, executor, engine, retry_failed, on_status, work)
     finally:
         done = [run for run in missing if kept.has_ended(run.identity)]
         if done:
             effort.add(out, scale_name, time.perf_counter() - started, workers, done)
+    return points.silent()
 
 
 def _compile(runs: Sequence[Run], workers: int) -> None:

@@ -11,6 +11,7 @@ import itertools
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,6 +28,7 @@ from asynchebb.provenance import versions
 from asynchebb.runs.layout import COORDINATES, FORMAT, PARTS, STATE, TRACES, variable
 from asynchebb.runs.run import Run
 from asynchebb.runs.saved import open_run
+from asynchebb.runs.silence import SilentNetwork, trouble
 from asynchebb.runs.simulate import Diverged, Snapshot, live
 
 if TYPE_CHECKING:
@@ -51,12 +53,15 @@ def record(
     """Compute the run, unless that has been done, and save it as `path`, or in the folder `path` under its identity.
 
     An interrupted run resumes from its last snapshot; the result is bit-identical. Engines agree, so a run
-    finished by another engine is not repeated; its file says which engine it was.
+    finished by another engine is not repeated; its file says which engine it was. A `SilentNetwork` warning says that
+    nothing was learned, or that the network has died.
     """
     if not isinstance(run, Run):
         raise InputError(f"run is {run!r}; it must be a Run")
     dataset = _finished(run, save_run(run, path, engine, on_progress)[0])
     on_progress(run.steps)
+    if silence := trouble(dataset, run):
+        warnings.warn(silence, SilentNetwork, stacklevel=2)
     return dataset
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from asynchebb import measures, provenance
-from asynchebb.checks import InputError, added_later, at_least, checked, true_or_false
+from asynchebb.checks import InputError, added_later, at_least, checked, frozen, true_or_false
 from asynchebb.contracts import Stimulus
 from asynchebb.engines import traces
 from asynchebb.measures import USUAL, Measure
@@ -116,6 +116,7 @@ def check_stimulus(stimulus: object) -> None:
         raise InputError(
             f"stimulus is {stimulus!r}; it must be a value with sample(rng, count) and a number m of pixels"
         )
+    frozen("stimulus", stimulus)
 
 
 def _several(name: str, given: Any, kind: type) -> tuple:

@@ -21,6 +21,7 @@ from asynchebb import engines
 from asynchebb.checks import InputError
 from asynchebb.contracts import Executor
 from asynchebb.runs.run import Run
+from asynchebb.runs.silence import SilentNetwork
 from asynchebb.sweeps import executors
 from asynchebb.sweeps.dataset import open_sweep
 from asynchebb.sweeps.executors import Stopped as Stopped
@@ -59,9 +60,12 @@ def sweep(
     made = grid(run, vary, zip)
     chosen = executors.local(workers) if executor is None else nullcontext(executors.adapted(executor))
     with bar(out) if progress else nullcontext(lambda status: None) as on_status:
-        _, status = run_grid(made, out, chosen, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
+        points, status = run_grid(made, out, chosen, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
     if status.failed:
         warnings.warn(f"{status.failed} of {status.total} runs failed; see dataset.failure", stacklevel=2)
+    if silent := points.silent():
+        message = f"{len(silent)} of {status.total} runs learned nothing or have died; see dataset.silent"
+        warnings.warn(message, SilentNetwork, stacklevel=2)
     return open_sweep(out)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from asynchebb.checks import InputError
 from asynchebb.measures import LABELS, MEASURES
 from asynchebb.runs.layout import STATE
-from asynchebb.sweeps.folder import DIGEST, Folder, Points
+from asynchebb.sweeps.folder import DIGEST, SILENT, Folder, Points
 from asynchebb.sweeps.grid import pieces
 
 if TYPE_CHECKING:
@@ -29,8 +29,9 @@ def open_sweep(folder: str | Path, grid: str | None = None) -> xarray.Dataset:
     """Open the sweep in this folder, with its axes as coordinates.
 
     It holds each measure at the end of each run, NaN where a run has none yet, and W, M and mean_activity, which are
-    read on access. `run` names each run's file, runs/<run>.nc; `failure` is the error of a failed run. If the folder
-    holds several sweeps, `grid` names one; by default it is the one started last.
+    read on access. `run` names each run's file, runs/<run>.nc; `failure` is the error of a failed run; `silent` is 1
+    for a run that learned nothing or has died. If the folder holds several sweeps, `grid` names one; by default it is
+    the one started last.
     """
     import xarray
 
@@ -46,7 +47,10 @@ def open_sweep(folder: str | Path, grid: str | None = None) -> xarray.Dataset:
         "run": (dims, identities.astype(str), {"long_name": "names the run's file, runs/<run>.nc"}),
         "failure": (dims, np.full(shape, "", object), {"long_name": "error of a failed run"}),
     }
-    probes, labels = points.content["probes"], LABELS | points.content.get("labels", {})
+    probes, labels = (
+        points.content["probes"],
+        LABELS | {SILENT: "1 if nothing was learned or no neuron responds"} | points.content.get("labels", {}),
+    )
     found = {at: _result(points, str(identities[at])) for at in np.ndindex(shape)}
     per_probe = {name for measures, _ in found.values() for name, value in measures.items() if isinstance(value, list)}
     for at, (measures, failure) in found.items():

@@ -36,6 +36,7 @@ from asynchebb.files import atomic, make_writable
 from asynchebb.runs.run import Phase, Probe, Run
 
 FORMAT = "asynchebb sweep"
+SILENT = "silent"  # key in a run's measures: 1 if it learned nothing or no neuron responds at the end
 DIGEST = "sha256"  # key in a run's measures: the digest of its file
 OURS = ("grids", "runs", "unfinished")
 ENOUGH = 5  # finished runs needed to estimate the remaining time
@@ -275,6 +276,11 @@ class Points:
             if file.exists() and not self.folder.file(identity, "json").exists():
                 failures[values] = read(file)["error"]
         return failures
+
+    def silent(self) -> list[str]:
+        """The runs that learned nothing or have died, by their values on the axes."""
+        points = zip(self.identities, self._values(), strict=True)
+        return [values for identity, values in points if read(self.folder.file(identity, "json")).get(SILENT)]
 
     def _values(self) -> list[str]:
         """Each point: "schedule.r_b=0.5, seed=2"."""

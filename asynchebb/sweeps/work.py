@@ -24,9 +24,10 @@ from asynchebb.runs.layout import NOT_MEASURES
 from asynchebb.runs.recording import save_run
 from asynchebb.runs.run import Run
 from asynchebb.runs.saved import summary
+from asynchebb.runs.silence import trouble
 from asynchebb.runs.simulate import Diverged
 from asynchebb.sweeps.executors import Stopped, cancel, check, is_death, renew
-from asynchebb.sweeps.folder import DIGEST, Claim, Folder, Points, Status, abandoned, claimed, digest
+from asynchebb.sweeps.folder import DIGEST, SILENT, Claim, Folder, Points, Status, abandoned, claimed, digest
 
 # A task takes several short runs: up to this many Euler steps, or a fraction 1/TASKS of all steps if that is less.
 STEPS_PER_TASK, TASKS = 4_000_000, 32
@@ -112,7 +113,7 @@ def measures(run: Run, file: Path, whole: Mapping[str, Any] | None) -> dict[str,
             if "diverged_at_step" in source.attrs:
                 raise Diverged(run, int(source.attrs["diverged_at_step"]), file)
             return measures(run, file, source)
-    content = summary(whole, run=run)
+    content = {**summary(whole, run=run), SILENT: int(bool(trouble(whole, run)))}
     if len(run.probes) > 1:
         per_probe = [name for name in content if name in whole and name not in NOT_MEASURES]
         content |= {name: [float(value) for value in whole[name][-1]] for name in per_probe}
