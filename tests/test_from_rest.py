@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_cli import call, refused
+from test_cli import call_here, refused
 
 import asynchebb as ah
 from asynchebb.checks import InputError
@@ -123,7 +123,7 @@ SMALL = (
 
 def test_the_command_line_shows_stimuli_as_the_reading_does_unless_it_is_told(tmp_path):
     def phase(*options):
-        done = call("run", *SMALL, *options, "--out", tmp_path / "run.nc", folder=tmp_path)
+        done = call_here("run", *SMALL, *options, "--out", tmp_path / "run.nc", folder=tmp_path)
         assert done.returncode == 0, done.stderr
         with ah.open_run(tmp_path / "run.nc") as dataset:
             told = dataset.attrs["phases"], ah.network_of(dataset)
