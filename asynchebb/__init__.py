@@ -23,7 +23,7 @@ from asynchebb.sweeps import Stopped, open_sweep, sweep
 from asynchebb.weights import Exponential, Gaussian
 
 if TYPE_CHECKING:
-    from asynchebb.estimators import AsyncHebbian, ContinuousHebbian, DiscreteHebbian, HebbianNetwork, OnOff
+    from asynchebb.estimators import AsyncHebbian, ContinuousHebbian, DiscreteHebbian, HebbianNetwork, OnOff, Outliers
     from asynchebb.estimators.model_file import load_model, save_model
 
 __version__ = version("asynchebb")
@@ -31,7 +31,7 @@ __version__ = version("asynchebb")
 # These bring scikit-learn with them, which takes a second to load: they are imported when first asked for.
 _LATER = {
     **dict.fromkeys(
-        ("AsyncHebbian", "ContinuousHebbian", "DiscreteHebbian", "HebbianNetwork", "OnOff"),
+        ("AsyncHebbian", "ContinuousHebbian", "DiscreteHebbian", "HebbianNetwork", "OnOff", "Outliers"),
         "estimators",
     ),
     **dict.fromkeys(("load_model", "save_model"), "estimators.model_file"),

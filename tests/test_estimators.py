@@ -191,6 +191,21 @@ def test_a_sample_that_would_ruin_the_weights_is_refused_and_nothing_is_lost():
     assert same(model, small().partial_fit(X[:50]))
 
 
+def test_a_few_outliers_do_not_weaken_the_others_and_are_named():
+    data = X[:400].copy()
+    clean = small(max_iter=3).fit(data)
+    data[[17, 203]] *= 10_000
+    with pytest.warns(ah.Outliers, match=r"2 of 400 samples \(number 17, 203\) have up to \d\d,\d\d\d times the usual"):
+        model = small(max_iter=3).fit(data)
+    assert model.scale_ == pytest.approx(clean.scale_, rel=0.01)
+    rest = np.delete(X[:400], [17, 203], axis=0)
+    assert model.score(rest) > clean.score(rest) - 0.02
+    many = X[:400] * np.where(np.arange(400) % 10 == 0, 1000, 1)[:, None]  # these are no outliers, but how the data are
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ah.Outliers)
+        assert small().begin(many).scale_ > 100 * clean.scale_
+
+
 def test_a_ctrl_c_parts_no_state_from_its_count(tmp_path):
     """Whenever it comes, what goes on from there ends in the same bits."""
     data = np.tile(X, (3, 1))

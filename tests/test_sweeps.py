@@ -388,7 +388,7 @@ def test_each_worker_uses_one_thread():
     import numba
     from threadpoolctl import threadpool_info
 
-    from asynchebb.sweeps.work import one_thread
+    from asynchebb.threads import one_thread
 
     with one_thread():
         assert numba.get_num_threads() == 1 and all(pool["num_threads"] == 1 for pool in threadpool_info())

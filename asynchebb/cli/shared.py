@@ -180,17 +180,17 @@ def warn(sentence: str) -> None:
 
 @contextmanager
 def warnings_as_sentences() -> Iterator[None]:
-    """Print a warning about a silent network in one line."""
+    """Print our own warnings in one line each."""
     import warnings
 
-    from asynchebb.runs.silence import SilentNetwork
-
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", SilentNetwork)
+        warnings.filterwarnings("always", category=UserWarning, module="asynchebb")
         yield
     for warning in caught:
-        if issubclass(warning.category, SilentNetwork):
+        if warning.category.__module__.startswith("asynchebb."):
             warn(str(warning.message))
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def print_table(title: str, rows: dict[str, Any], labels: dict[str, str]) -> None:

@@ -1,6 +1,6 @@
 """The networks as scikit-learn estimators, and an ON/OFF split for signed data."""
 
-from asynchebb.estimators.hebbian import HebbianNetwork
+from asynchebb.estimators.hebbian import HebbianNetwork, Outliers
 from asynchebb.estimators.models import MODELS, AsyncHebbian, ContinuousHebbian, DiscreteHebbian
 from asynchebb.estimators.on_off import OnOff
 from asynchebb.estimators.silence import SilentNetwork
@@ -12,5 +12,6 @@ __all__ = [
     "DiscreteHebbian",
     "HebbianNetwork",
     "OnOff",
+    "Outliers",
     "SilentNetwork",
 ]

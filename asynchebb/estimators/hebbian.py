@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
@@ -23,13 +24,17 @@ from asynchebb.contracts import Dynamics, Rule, Weights
 from asynchebb.engines import traces
 from asynchebb.estimators import callbacks
 from asynchebb.estimators.callbacks import CallbackSupportMixin, with_callbacks
-from asynchebb.estimators.rows import NORM, ROWS, flat, norm_scale
+from asynchebb.estimators.rows import NORM, OUTLYING, ROWS, flat, norm_scale, outliers, row_norms
 from asynchebb.estimators.silence import PATIENCE, how_to_calm, warn_if_silent
 from asynchebb.network import READINGS, Network, State
 
 READING = READINGS["notebook"]  # supplies the value of a parameter that is None
 BLOCK = 64  # samples per engine call, which cannot be interrupted
 TOO_STRONG = 100 * NORM  # a sample of this norm would ruin the weights
+
+
+class Outliers(UserWarning):
+    """Some samples are so much stronger than the others that they would ruin what is learned from those."""
 
 
 def norm_or_positive(name: str, value: object) -> None:
@@ -138,7 +143,11 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         With `resume`, a network whose `iter_fit` was interrupted (and perhaps saved and loaded since) continues with
         the same X; the result is bit-identical to an uninterrupted fit.
         """
-        X = self._checked(X, reset=False) if resume else self._begin(X)
+        if resume:
+            X = self._checked(X, reset=False)
+            self._find_outliers(X)
+        else:
+            X = self._begin(X)
         while self.n_samples_seen_ < self.max_iter * X.shape[0]:
             yield from self._rest_of_pass(X)
         warn_if_silent(self, X, whole=True)
@@ -157,6 +166,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
                 )
             if not self._has_scale:
                 self._find_scale(X)
+            self._weakens = False  # in a stream, what is too strong is refused
         for start in range(0, X.shape[0], BLOCK):
             self._show(X[start : start + BLOCK])
         self.n_iter_ += 1
@@ -181,6 +191,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             self.state_ = state._replace(u=np.asarray(u, state.u.dtype), y=np.array(rates, state.y.dtype))
             self.n_iter_ = self.n_samples_seen_ = 0
             self._find_scale(X)
+            self._find_outliers(X)
             return X
         except BaseException:  # leave an earlier fit unchanged
             self.__dict__.clear()
@@ -198,6 +209,30 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         else:
             self.scale_ = norm_scale(X) if self._has_scale else 1.0
 
+    def _find_outliers(self, X: Any) -> None:
+        """A few samples much stronger than the others do not count for the scale, and are weakened while learning."""
+        self._weakens = False
+        if self.scale == "norm" and self._has_scale and self.learning:
+            outlying, norms = outliers(X), row_norms(X) / (NORM * self.scale_)
+            self._weakens = bool(outlying.any())
+        if self._weakens:
+            numbers = np.flatnonzero(outlying)
+            named = ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
+            warnings.warn(
+                f"{len(numbers)} of {len(norms):,} samples (number {named}) have up to {norms.max():,.0f} times the "
+                f"usual norm; they are shown with {OUTLYING:.0f} times it. Remove or clip them, or set scale",
+                Outliers,
+                stacklevel=5 if callbacks.AVAILABLE else 4,
+            )
+
+    def _weakened(self, X: np.ndarray) -> np.ndarray:
+        """Outliers with the largest norm at which they are shown."""
+        most = OUTLYING * NORM
+        if not self._weakens:
+            return X
+        norms = np.linalg.norm(X.astype(np.float64), axis=1, keepdims=True)
+        return np.where(norms > most, X * (most / np.maximum(norms, most)), X).astype(X.dtype)
+
     def _rest_of_pass(self, X: Any) -> Iterator[int]:
         """Show X once, in this pass's random order, or the rest of an interrupted pass."""
         samples = X.shape[0]
@@ -209,7 +244,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             yield self.n_samples_seen_
 
     def _show(self, X: Any) -> None:
-        X = self._scaled(X)
+        X = self._weakened(self._scaled(X))
         self._check_strength(X)
         network = self.make_network(*self.state_.W.shape)
         no_traces = traces.empty((), 0, network.n, X.dtype)

@@ -16,11 +16,30 @@ NORM = 27**0.5
 ROWS = 4096  # samples converted to the network's precision at a time
 
 
+# A sample whose norm is so many times the median is an outlier, if there are few of them. One of a thousand times the
+# median would otherwise make all others too weak to learn from.
+OUTLYING, FEW = 10.0, 0.01
+
+
 def norm_scale(X: Any) -> float:
-    """The divisor that brings the root mean square norm of the rows to NORM."""
+    """The divisor that brings the root mean square norm of the rows, without outliers, to NORM."""
+    if (outlying := outliers(X)).any():
+        X = X[~outlying]
     largest = float(X.max())  # squares of very large or very small numbers would overflow or underflow
     squares = sum(float(np.sum(np.square(block / largest))) for block in dense_blocks(X))
     return largest * (squares / X.shape[0]) ** 0.5 / NORM
+
+
+def outliers(X: Any) -> np.ndarray:
+    """Which rows are outliers."""
+    norms = row_norms(X)
+    outlying = norms > OUTLYING * np.median(norms[norms > 0])
+    return outlying & (outlying.sum() <= max(1, FEW * len(norms)))
+
+
+def row_norms(X: Any) -> np.ndarray:
+    largest = float(X.max())
+    return np.concatenate([largest * np.linalg.norm(block / largest, axis=1) for block in dense_blocks(X)])
 
 
 def flat(estimator: Any, X: Any, reset: bool) -> tuple[Any, tuple[int, ...] | None]:

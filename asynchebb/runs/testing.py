@@ -12,6 +12,7 @@ from asynchebb.checks import InputError, at_least, stimuli
 from asynchebb.contracts import Stimulus
 from asynchebb.measures import error, error_last, error_sd, factors_of
 from asynchebb.network import Network, State
+from asynchebb.threads import one_blas_thread
 
 
 class Error(NamedTuple):
@@ -51,11 +52,12 @@ def respond(
     W = np.asarray(state.W)  # reconstructed in the network's own precision: half the time for float32
     errors, rates = np.empty((len(X), hold)), np.empty((len(X), network.n), W.dtype)
     activity, active = np.zeros(network.n), 0.0
-    for number, (x, Y) in enumerate(_rates(network, state, X, hold, engine, from_rest)):
-        errors[number] = 1 - np.concatenate([metrics.reconstruction_cosines(W, x, part) for part in _parts(Y)])
-        rates[number] = Y[-1]
-        activity += Y.mean(axis=0, dtype=np.float64) / len(X)
-        active += np.count_nonzero(Y > 0) / (len(X) * hold)
+    with one_blas_thread():
+        for number, (x, Y) in enumerate(_rates(network, state, X, hold, engine, from_rest)):
+            errors[number] = 1 - np.concatenate([metrics.reconstruction_cosines(W, x, part) for part in _parts(Y)])
+            rates[number] = Y[-1]
+            activity += Y.mean(axis=0, dtype=np.float64) / len(X)
+            active += np.count_nonzero(Y > 0) / (len(X) * hold)
     return Response(errors, rates, activity, float(active))
 
 

@@ -7,13 +7,12 @@ their results.
 
 from __future__ import annotations
 
-import sys
 import time
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from asynchebb.runs.silence import trouble
 from asynchebb.runs.simulate import Diverged
 from asynchebb.sweeps.executors import Stopped, cancel, check, is_death, renew
 from asynchebb.sweeps.folder import DIGEST, SILENT, Claim, Folder, Points, Status, abandoned, claimed, digest
+from asynchebb.threads import one_thread
 
 # A task takes several short runs: up to this many Euler steps, or a fraction 1/TASKS of all steps if that is less.
 STEPS_PER_TASK, TASKS = 4_000_000, 32
@@ -118,28 +118,6 @@ def measures(run: Run, file: Path, whole: Mapping[str, Any] | None) -> dict[str,
         per_probe = [name for name in content if name in whole and name not in NOT_MEASURES]
         content |= {name: [float(value) for value in whole[name][-1]] for name in per_probe}
     return content
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Use a single thread: there is one worker per core, and more threads would only compete."""
-    import numba
-
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
-        with _threads(len(sys.modules)).limit(limits=1):
-            yield
-    finally:
-        numba.set_num_threads(before)
-
-
-@lru_cache(maxsize=1)
-def _threads(modules: int) -> Any:
-    """The libraries that use threads. The search takes milliseconds, so it is repeated only after new imports."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 # Distributing the tasks
