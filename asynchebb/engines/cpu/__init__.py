@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections import namedtuple
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -67,7 +67,7 @@ def warm_up(network: Network, dtype: str = "float32") -> bool:
     rule: type = type(network.rule)
     new = not (compiled(loop_of(network, dtype)) and compiled(rule_name(rule, np.dtype(dtype))))
     loop(_types(network), np.dtype(dtype), network.n >= WIDE)
-    rule_terms(rule, np.dtype(dtype))
+    rule_functions(rule, np.dtype(dtype))
     return new
 
 
@@ -87,8 +87,8 @@ def _constants(network: Network, module: ModuleType, number: type) -> list:
         getattr(module, kind)(*map(number, equations.constants(getattr(network, kind)).values())) for kind in IN_LOOP
     ]
     rule_type: type = type(network.rule)
-    address = rule_terms(rule_type, np.dtype(number)).address
-    rule = _columns(False).Rule(address, np.array([*equations.constants(network.rule).values(), 0], number))
+    addresses = (function.address for function in rule_functions(rule_type, np.dtype(number)))
+    rule = _columns(False).Rule(*addresses, np.array([*equations.constants(network.rule).values(), 0], number))
     floor, additive = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "additive", False)
     return [*constants, rule, number(floor), bool(additive)]
 
@@ -115,8 +115,8 @@ def loop(types: tuple[type, ...], dtype: np.dtype, wide: bool = False) -> Module
 
 
 @cache
-def rule_terms(rule: type, dtype: np.dtype) -> Any:
-    """The rule's equations, compiled now or before; the loop calls them by their `address`."""
+def rule_functions(rule: type, dtype: np.dtype) -> tuple[Any, Any]:
+    """The rule's two functions, compiled now or before; the loop calls them by their `address`."""
     import numba
     from filelock import FileLock
 
@@ -124,13 +124,18 @@ def rule_terms(rule: type, dtype: np.dtype) -> Any:
     fields = equations.field_names(rule) or ("none",)  # a record has at least one
     record = numba.from_dtype(np.dtype([(field, dtype) for field in fields]))
     numbers = numba.types.CPointer(numba.from_dtype(dtype))
-    signature = numba.types.void(numba.types.CPointer(record), *[numbers] * 2, numba.types.int64, *[numbers] * 4)
+    truths, count = numba.types.CPointer(numba.types.uint8), numba.types.int64
+    of_both = numba.types.CPointer(record), numbers, numbers
+    terms = numba.types.void(*of_both, count, *[numbers] * 3)
+    update = numba.types.void(*of_both, truths, count, *[numbers] * 5)
     with FileLock(cache_folder() / f"{name}.lock"):
         module = _import_copy(RULE, name)
         if not compiled(name):
             _say_compiling(rule.__name__, dtype)
         _put_equations(module, "rule", rule)
-        return numba.cfunc(signature, cache=True, error_model="numpy")(module.terms)
+        vars(module)["number"] = dtype.type
+        compile_ = partial(numba.cfunc, cache=True, error_model="numpy")
+        return compile_(terms)(module.terms), compile_(update)(module.update)
 
 
 def rule_name(rule: type, dtype: np.dtype) -> str:
@@ -181,7 +186,7 @@ def _no_step(module: ModuleType, types: tuple[type, ...], number: type) -> None:
     W, M, X, settled, u, y, a = (np.zeros(shape, dtype) for shape in ((1, 1), (1, 1), (0, 1), (0, 1), 1, 1, 1))
     state = _columns(False).State(W, M, u, y, np.zeros(1, np.int64), a)
     traces = empty_traces((), 1, 1, dtype)
-    rule = _columns(False).Rule(0, np.ones(1, dtype))
+    rule = _columns(False).Rule(0, 0, np.ones(1, dtype))
     module.advance(*constants, rule, number(0), False, number(VANISHING), state, X, 1, False, settled, traces)
 
 

@@ -9,7 +9,7 @@ from collections import namedtuple
 import numpy as np
 from numba import njit
 
-from asynchebb.engines.cpu.tiles import VECTOR, call_rule, sum_columns
+from asynchebb.engines.cpu.tiles import VECTOR, call_at, sum_columns
 
 # The network's state: W, M by presynaptic neuron, and of each neuron u, y, c and a.
 State = namedtuple("State", "W P u y c a")
@@ -20,8 +20,8 @@ State = namedtuple("State", "W P u y c a")
 Neurons = namedtuple("Neurons", "numbers c grown")
 U, Y, A, B, SCALE, SHIFT, S, SUM = range(8)
 
-# A rule: where its compiled equations begin (`rule.py`), and their constants.
-Rule = namedtuple("Rule", "address constants")
+# A rule: the addresses of its two compiled functions (`rule.py`), and its constants.
+Rule = namedtuple("Rule", "terms update constants")
 
 # Room to work in: rows of a number, an index or a truth for each neuron; and the near part of M̂, twice.
 # Few wide arrays instead of many narrow ones: a call takes long to pass each.
@@ -240,10 +240,15 @@ def hebb_and_lateral(P, n, active, y, count, gains, inhibition):
 
 @njit(**INNER)
 def rule_terms(rule, y, a, n, numbers):
-    """η_i, the next a_i and the leaks of the first n neurons."""
-    call_rule(
-        rule.address, rule.constants, y, a, n, numbers[ETA], numbers[NEW_A], numbers[LEAK_W], numbers[LEAK_M]
-    )  # fmt: skip
+    """The next a_i and the leaks of the first n neurons."""
+    call_at(rule.terms, (rule.constants, y, a, n, numbers[NEW_A], numbers[LEAK_W], numbers[LEAK_M]))
+
+
+@njit(**INNER)
+def rule_update(rule, y, a, opened, n, numbers):
+    """How an update of the first n neurons changes a row: w_i ← keep_w w_i + gain_w x, m_i ← keep_m m_i + gain_m y."""
+    rows = numbers[ETA], numbers[KEEP_W], numbers[KEEP_M], numbers[GAIN_W], numbers[GAIN_M]
+    call_at(rule.update, (rule.constants, y, a, opened, n, *rows))
 
 
 @njit(**INNER)

@@ -91,6 +91,7 @@ if TYPE_CHECKING:  # `cpu.loop` puts compiled ones in their place: those for one
         rescale_row,
         round_up,
         rule_terms,
+        rule_update,
         swap,
         take,
         workroom,
@@ -213,9 +214,10 @@ def run(held, group, k, steps, W, P, room, traces):
     numbers, active, rows = room.numbers, room.indices[ACTIVE], room.indices[ROWS]
     inhibition, total, least = numbers[INHIBITION], numbers[TOTAL], numbers[LEAST]
     keep_w, gain_w, keep_m, gain_m = numbers[KEEP_W], numbers[GAIN_W], numbers[KEEP_M], numbers[GAIN_M]
-    eta, new_a, leaks_w, leaks_m = numbers[ETA], numbers[NEW_A], numbers[LEAK_W], numbers[LEAK_M]
-    drop, listed, opened, fetched = numbers[DROP], room.truths[LISTED], room.truths[OPENED], room.truths[FETCHED]
-    one, zero = y.dtype.type(1), y.dtype.type(0)
+    eta, drop, listed, opened, fetched = (
+        numbers[ETA], numbers[DROP], room.truths[LISTED], room.truths[OPENED], room.truths[FETCHED]
+    )  # fmt: skip
+    zero = y.dtype.type(0)
     apart = size < n
     changed = known = False  # is Q another now; is the inhibition of the next step known already?
     begin_block(y, size, total, least)
@@ -249,16 +251,7 @@ def run(held, group, k, steps, W, P, room, traces):
             # W[i] += eta_i * (outer(y_i, x) - leak_w * W[i]), likewise M, for the rows i with open gates:
             # w_i ← keep_w w_i + gain_w x and m_i ← keep_m m_i + gain_m y − drop
             odd = 0
-            rule_terms(held.rule, y, a, size, numbers)
-            # One loop for all would touch too many arrays for the compiler to see that vectors are safe.
-            for i in range(size):
-                a[i] = new_a[i] if opened[i] else a[i]
-            for i in range(size):
-                keep_w[i] = one - eta[i] * leaks_w[i] if opened[i] else one
-            for i in range(size):
-                keep_m[i] = one - eta[i] * leaks_m[i] if opened[i] else one
-            for i in range(size):
-                gain_w[i] = gain_m[i] = eta[i] * y[i] if opened[i] else zero
+            rule_update(held.rule, y, a, opened, size, numbers)
             if floor != 0:  # else it is 0 throughout
                 for i in range(size):
                     drop[i] = eta[i] * floor if opened[i] else zero
@@ -328,6 +321,7 @@ def odd_rows(held, some, W, P, room):
 def count_updates(held, some, opened, size, room):
     """How many synapses change at these gates: where there is a Hebbian product, a leak or a floor."""
     y, leaks_w, leaks_m = some.numbers[Y], room.numbers[LEAK_W], room.numbers[LEAK_M]
+    rule_terms(held.rule, y, some.numbers[A], size, room.numbers)
     updates = active = 0
     for i in range(size):
         active += y[i] > 0

@@ -55,17 +55,18 @@ def sum_columns(context, P, columns, y, count, backwards, first, vectors, sums):
 
 
 @intrinsic
-def call_rule(context, address, constants, y, a, n, eta, new_a, lambda_w, lambda_m):
-    """Call the function at this address, that of `rule.terms` compiled, with where these arrays begin."""
-    signature = types.void(types.int64, constants, y, a, types.int64, eta, new_a, lambda_w, lambda_m)
+def call_at(context, address, given):
+    """Call the compiled function at this address with these numbers, and with the places where these arrays begin."""
+    signature = types.void(types.int64, given)
 
     def generate(context, builder, signature, values):
-        def begin(k):
-            return context.make_array(signature.args[k])(context, builder, values[k]).data
+        def passed(kind, value):
+            return context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
 
-        given = [values[k] if k == 4 else begin(k) for k in range(1, 9)]
-        kind = ir.FunctionType(ir.VoidType(), [value.type for value in given])
-        builder.call(builder.inttoptr(values[0], kind.as_pointer()), given)
+        parts = cgutils.unpack_tuple(builder, values[1])
+        arguments = [passed(*pair) for pair in zip(signature.args[1].types, parts, strict=True)]
+        kind = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
+        builder.call(builder.inttoptr(values[0], kind.as_pointer()), arguments)
         return context.get_dummy_value()
 
     return signature, generate
