@@ -1,8 +1,9 @@
 """Asynchronous Hebbian/anti-Hebbian networks (Aguiar & Hennig 2024)."""
 
-from importlib import import_module
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from importlib import import_module as _import_module
+from importlib.metadata import version as _version
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from asynchebb import metrics
 from asynchebb.checks import InputError
@@ -22,11 +23,11 @@ from asynchebb.stimuli import Bars, Crossbars, Diagonals, Digits, FromArray, Pat
 from asynchebb.sweeps import Stopped, open_sweep, sweep
 from asynchebb.weights import Exponential, Gaussian
 
-if TYPE_CHECKING:
+if _TYPE_CHECKING:
     from asynchebb.estimators import AsyncHebbian, ContinuousHebbian, DiscreteHebbian, HebbianNetwork, OnOff, Outliers
     from asynchebb.estimators.model_file import load_model, save_model
 
-__version__ = version("asynchebb")
+__version__ = _version("asynchebb")
 
 # These bring scikit-learn with them, which takes a second to load: they are imported when first asked for.
 _LATER = {
@@ -38,10 +39,10 @@ _LATER = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"asynchebb.{_LATER[name]}"), name)
+    return getattr(_import_module(f"asynchebb.{_LATER[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,9 @@
 """The estimators: scikit-learn's own checks, and what its checks do not ask."""
 
 import gc
+import itertools
 import pickle
+import re
 import signal
 import threading
 import tracemalloc
@@ -350,7 +352,27 @@ def test_signed_data_are_split_and_put_together_again():
     assert make_pipeline(ah.OnOff(), small()).fit(signed).score(signed) > 0.5
 
 
+def test_the_documentation_of_a_model_lists_all_its_parameters_in_one_section():
+    for name, own in (("AsyncHebbian", ["r_b", "r_r"]), ("DiscreteHebbian", [])):
+        lines = getattr(ah, name).__doc__.splitlines()
+        headings = [above.strip() for above, below in itertools.pairwise(lines) if {*below.strip()} == {"-"}]
+        assert headings == ["Parameters", "Attributes"]
+        documented = re.findall(r"^    (\w[\w, ]*) :", "\n".join(lines).partition("Attributes")[0], re.M)
+        listed = {one for names in documented for one in names.split(", ")}
+        assert listed == {*getattr(ah, name)().get_params()} and [*own] == documented[: len(own)]
+
+
+def test_the_package_shows_its_own_names_only():
+    assert not {*dir(ah)} & {"Any", "TYPE_CHECKING", "import_module", "version"}
+
+
 # Bad input, and data that teach nothing
+
+
+def test_a_model_is_not_saved_under_the_name_of_another_format(tmp_path):
+    with pytest.raises(ah.InputError, match=r"must be a file that ends in .nc \(NetCDF; use pickle for .pkl\)"):
+        ah.save_model(small().partial_fit(X[:5]), tmp_path / "model.pkl")
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

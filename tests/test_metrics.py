@@ -4,9 +4,24 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
 
 import asynchebb as ah
 from asynchebb import metrics
+
+
+def test_a_test_of_a_network_uses_one_thread_for_its_small_products(monkeypatch):
+    seen, cosines = [], metrics.reconstruction_cosines
+
+    def watched(*given):
+        seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        return cosines(*given)
+
+    monkeypatch.setattr(metrics, "reconstruction_cosines", watched)
+    network = ah.asynchronous(6, 9)
+    ah.respond(network, network.init(np.random.default_rng(0)), np.ones((2, 9)), 5, "reference")
+    assert {*seen} <= {1} and len(seen) >= len([p for p in threadpool_info() if p["user_api"] == "blas"])
+
 
 activity = st.lists(st.floats(0, 100, allow_subnormal=False), min_size=2, max_size=30).map(np.array)
 

@@ -25,6 +25,8 @@ FITTED = ("n_iter_", "n_samples_seen_", "scale_", "image_shape_", "n_features_in
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     """Save a fitted network, or a pipeline of OnOff() and a network, as a NetCDF file; exactly, including activity."""
+    if Path(path).suffix != ".nc":
+        raise InputError(f"path is {str(path)!r}; it must be a file that ends in .nc (NetCDF; use pickle for .pkl)")
     write(model, Path(path), {})
 
 

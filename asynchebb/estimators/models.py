@@ -15,8 +15,8 @@ from asynchebb.schedules import Asynchronous, Continuous, Discrete
 class AsyncHebbian(HebbianNetwork):
     """The asynchronous network: each neuron learns when it bursts (y_i > r_b), then is refractory for r_r steps.
 
-    Further parameters
-    ------------------
+    Parameters
+    ----------
     r_b : number, default=1.0
         The rate above which a neuron bursts, for data divided by `scale_`.
     r_r : number, default=100
@@ -61,5 +61,9 @@ class ContinuousHebbian(HebbianNetwork):
 
 
 MODELS = {"asynchronous": AsyncHebbian, "discrete": DiscreteHebbian, "continuous": ContinuousHebbian}
-for _model in MODELS.values():
-    _model.__doc__ = f"{_model.__doc__}\n{(HebbianNetwork.__doc__ or '').partition(chr(10))[2]}"
+
+_HEADING = "    Parameters\n    ----------\n"
+for _model in MODELS.values():  # their own parameters first, then those that all have
+    _about, _, _own = (_model.__doc__ or "").partition(_HEADING)
+    _common = (HebbianNetwork.__doc__ or "").partition(_HEADING)[2]
+    _model.__doc__ = f"{_about.rstrip()}\n\n{_HEADING}{_own.rstrip(' ')}{_common}"
