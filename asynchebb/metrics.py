@@ -6,12 +6,13 @@ declared in `measures.py`.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from asynchebb import stimuli
 from asynchebb.checks import InputError
+from asynchebb.contracts import FactoredStimulus
 
 # A field whose cosine with a template exceeds this counts as that template.
 MATCH = 0.85
@@ -87,7 +88,7 @@ def mean_similarity(A: np.ndarray, B: np.ndarray, activity: np.ndarray) -> Simil
     return Similarity(float(similarity.mean()), float(similarity[active].mean()) if active.any() else float("nan"))
 
 
-def count_fields(W: np.ndarray, stimulus: Any) -> Fields:
+def count_fields(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> Fields:
     """Count receptive fields by template: how many show a single factor (a bar), how many a pair (a cross)?
 
     single: cos(w_i, f) > 0.85 for the nearest factor f, and above the cosine with the nearest pair
@@ -105,13 +106,13 @@ def without_background(W: np.ndarray) -> np.ndarray:
     return np.maximum(W - np.median(W, axis=1, keepdims=True), 0)
 
 
-def tuned_to(W: np.ndarray, stimulus: Any) -> np.ndarray:
+def tuned_to(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> np.ndarray:
     """The index of the factor that each neuron's field shows; −1 if it shows none, −2 if it shows a pair."""
     single, mixed = _factor_and_pair(W, stimulus)
     return np.where(mixed, -2, single)
 
 
-def _factor_and_pair(W: np.ndarray, stimulus: Any) -> tuple[np.ndarray, np.ndarray]:
+def _factor_and_pair(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The index of each field's factor, or −1; and whether it shows a pair instead."""
     factors = _factors(stimulus, W)
     a, b = np.triu_indices(len(factors), 1)
@@ -122,7 +123,7 @@ def _factor_and_pair(W: np.ndarray, stimulus: Any) -> tuple[np.ndarray, np.ndarr
     return np.where(single, to_factor.argmax(axis=1), -1), (pair > MATCH) & (pair > factor)
 
 
-def factor_recovery(W: np.ndarray, stimulus: Any) -> np.ndarray:
+def factor_recovery(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> np.ndarray:
     """cos(f, w_π(f)) for each factor f, where π assigns each factor its own neuron.
 
     π maximises the total (Hungarian method). If there are fewer neurons than factors, a factor left
@@ -201,7 +202,7 @@ def _non_negative(name: str, values: np.ndarray) -> np.ndarray:
     return values
 
 
-def _factors(stimulus: Any, W: np.ndarray) -> np.ndarray:
+def _factors(stimulus: FactoredStimulus | np.ndarray, W: np.ndarray) -> np.ndarray:
     """The factors of a set of stimuli, or the factors themselves if they were passed in."""
     if isinstance(stimulus, np.ndarray):
         factors, of = stimulus, "the factors"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from asynchebb.cli import shared
+
+if TYPE_CHECKING:
+    from asynchebb.sweeps.folder import Points
 
 app = typer.Typer(no_args_is_help=True, help="Run a parameter sweep, check its progress, plot it.")
 
@@ -180,7 +183,7 @@ def status(folder: TheFolder) -> None:
         _print_failures(points)
 
 
-def _print_failures(points: Any, most: int = 5) -> None:
+def _print_failures(points: Points, most: int = 5) -> None:
     failures = points.failures()
     for values, error in [*failures.items()][:most]:
         typer.echo(f"  {values}: {error.splitlines()[0]}")

@@ -20,11 +20,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from asynchebb import engines, metrics
 from asynchebb.checks import InputError, at_least, one_of, positive, true_or_false
-from asynchebb.contracts import Dynamics, Rule, Weights
+from asynchebb.contracts import Dynamics, Rule, Schedule, Weights
 from asynchebb.engines import traces
 from asynchebb.estimators import callbacks
 from asynchebb.estimators.callbacks import CallbackSupportMixin, with_callbacks
-from asynchebb.estimators.rows import NORM, OUTLYING, ROWS, flat, norm_scale, outliers, row_norms
+from asynchebb.estimators.rows import NORM, OUTLYING, ROWS, Samples, flat, norm_scale, outliers, row_norms
 from asynchebb.estimators.silence import PATIENCE, how_to_calm, warn_if_silent
 from asynchebb.network import READINGS, Network, State
 
@@ -90,20 +90,20 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     state_ : all variables that change while the network runs, an `ah.State`
     """
 
-    n_components: Any = 100
+    n_components: int = 100
     _: KW_ONLY
     rule: Rule | None = None
     dynamics: Dynamics | None = None
     weights: Weights | None = None
-    hold: Any = 500
-    from_rest: Any = False
-    settle: Any = 500
-    max_iter: Any = 10
-    scale: Any = "norm"
-    learning: Any = True
-    random_state: Any = None
-    verbose: Any = False
-    engine: Any = "cpu"
+    hold: int = 500
+    from_rest: bool = False
+    settle: int = 500
+    max_iter: int = 10
+    scale: str | float | None = "norm"
+    learning: bool = True
+    random_state: int | np.random.RandomState | None = None
+    verbose: bool = False
+    engine: str = "cpu"
 
     accepted: ClassVar[dict[str, Callable[[str, Any], None]]] = {
         **dict.fromkeys(("n_components", "hold", "settle", "max_iter"), at_least(1)),
@@ -113,14 +113,14 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     }
     model: ClassVar[str] = "asynchronous"  # the model that supplies the default rule
 
-    def schedule(self) -> Any:
+    def schedule(self) -> Schedule:
         """The schedule, which determines when a neuron's weights may change."""
         raise NotImplementedError(f"{type(self).__name__} needs a method schedule(self) that returns its schedule")
 
     # Learning
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> HebbianNetwork:
+    def fit(self, X: Samples, y: object = None) -> HebbianNetwork:
         """Start from scratch and show all of X `max_iter` times."""
         X = self._begin(X)
         passes, stop = callbacks.Passes(self, X, self.max_iter), False
@@ -137,7 +137,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         warn_if_silent(self, X, whole=True, stacklevel=4 if callbacks.AVAILABLE else 3)
         return self
 
-    def iter_fit(self, X: Any, y: Any = None, *, resume: bool = False) -> Iterator[int]:
+    def iter_fit(self, X: Samples, y: object = None, *, resume: bool = False) -> Iterator[int]:
         """`fit` one block of samples at a time; yields the number of samples shown so far.
 
         With `resume`, a network whose `iter_fit` was interrupted (and perhaps saved and loaded since) continues with
@@ -152,7 +152,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             yield from self._rest_of_pass(X)
         warn_if_silent(self, X, whole=True)
 
-    def partial_fit(self, X: Any, y: Any = None) -> HebbianNetwork:
+    def partial_fit(self, X: Samples, y: object = None) -> HebbianNetwork:
         """Show X once, in order; a single sample is enough. Unless `from_rest`, activity carries over between calls."""
         if not hasattr(self, "state_"):
             X = self._begin(X)
@@ -173,12 +173,12 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         warn_if_silent(self, X, whole=False)
         return self
 
-    def begin(self, X: Any, y: Any = None) -> HebbianNetwork:
+    def begin(self, X: Samples, y: object = None) -> HebbianNetwork:
         """Start from scratch and compute the scale from X without learning yet, before a stream of similar data."""
         self._begin(X)
         return self
 
-    def _begin(self, X: Any) -> Any:
+    def _begin(self, X: Samples) -> Any:
         before = dict(self.__dict__)
         try:
             self._check_parameters()
@@ -289,7 +289,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
 
     # Using the fitted network
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Samples) -> np.ndarray:
         """The rates (samples, n_components) at which the network settles for each sample, starting from rest.
 
         Weights and `activity_` do not change. Uses all cores.
@@ -310,7 +310,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         Y += 0  # turns −0, which a silent neuron's rate may be, into 0
         return Y
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Samples) -> np.ndarray:
         """Reconstruct the data from the rates as a Wᵀy, in the data's own scale and shape.
 
         a = yᵀMy / |Wᵀy|². Once the network has settled, (My)_i = (Wx)_i for every active neuron, so a Wᵀy is the
@@ -328,7 +328,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         again *= (self.scale_ * inhibition / np.where(size > 0, size, 1))[:, None]
         return again if self.image_shape_ is None else again.reshape(len(again), *self.image_shape_)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Samples, y: object = None) -> float:
         """1 − the reconstruction error: cos(x, Wᵀy), averaged over the samples; 0 where x or y is zero."""
         check_is_fitted(self)
         self._check_parameters()
@@ -363,7 +363,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
 
     # Data
 
-    def _checked(self, X: Any, reset: bool) -> Any:
+    def _checked(self, X: Samples, reset: bool) -> Any:
         X, shape = flat(self, X, reset)
         try:
             X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_non_negative=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from asynchebb.checks import non_negative
+from asynchebb.contracts import Schedule
 from asynchebb.estimators.hebbian import HebbianNetwork
 from asynchebb.estimators.silence import PATIENCE
 from asynchebb.schedules import Asynchronous, Continuous, Discrete
@@ -24,12 +25,12 @@ class AsyncHebbian(HebbianNetwork):
     """
 
     _: KW_ONLY
-    r_b: Any = 1.0
-    r_r: Any = 100
+    r_b: float = 1.0
+    r_r: float = 100
 
     accepted: ClassVar = {**HebbianNetwork.accepted, "r_b": non_negative, "r_r": non_negative}
 
-    def schedule(self) -> Any:
+    def schedule(self) -> Schedule:
         return Asynchronous(self.r_b, self.r_r)
 
     def _patience(self) -> int:
@@ -46,7 +47,7 @@ class DiscreteHebbian(HebbianNetwork):
 
     model: ClassVar[str] = "discrete"
 
-    def schedule(self) -> Any:
+    def schedule(self) -> Schedule:
         return Discrete()
 
 
@@ -56,7 +57,7 @@ class ContinuousHebbian(HebbianNetwork):
 
     model: ClassVar[str] = "continuous"
 
-    def schedule(self) -> Any:
+    def schedule(self) -> Schedule:
         return Continuous()
 
 

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from asynchebb.estimators.rows import flat
+from asynchebb.estimators.rows import Samples, flat
 
 
 class OnOff(TransformerMixin, BaseEstimator):
@@ -19,18 +19,18 @@ class OnOff(TransformerMixin, BaseEstimator):
     Also accepts images (samples, height, width); a field over both channels has the shape (2, height, width).
     """
 
-    def fit(self, X: Any, y: Any = None) -> OnOff:
+    def fit(self, X: Samples, y: object = None) -> OnOff:
         self._checked(X, reset=True)
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Samples) -> Any:
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         if sparse.issparse(X):
             return sparse.hstack([X.maximum(0), (-X).maximum(0)], format="csr")
         return np.concatenate([np.maximum(X, 0), np.maximum(-X, 0)], axis=1)
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: Samples) -> Any:
         """ON minus OFF, in the original shape of the data."""
         check_is_fitted(self)
         X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X", estimator=self)
@@ -49,7 +49,7 @@ class OnOff(TransformerMixin, BaseEstimator):
         names = _check_feature_names_in(self, input_features)
         return np.array([f"{name}_{sign}" for sign in ("on", "off") for name in names], dtype=object)
 
-    def _checked(self, X: Any, reset: bool) -> Any:
+    def _checked(self, X: Samples, reset: bool) -> Any:
         X, shape = flat(self, X, reset)
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         if reset:

@@ -7,11 +7,15 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 # choice: data are scaled to the root mean square norm of the paper's stimuli, crosses of 14 × 14 pixels. The rates of a
 # settled network have about the norm of its input, so a threshold r_b means the same for any data.
 NORM = 27**0.5
+
+# What scikit-learn's users pass as data.
+Samples = ArrayLike | sparse.spmatrix | sparse.sparray
 
 ROWS = 4096  # samples converted to the network's precision at a time
 

@@ -19,7 +19,7 @@ class Learner(Protocol):
     """What these functions need from a model."""
 
     hold: int
-    scale: Any
+    scale: str | float | None
     scale_: float
     state_: State
     learning: bool

@@ -134,7 +134,7 @@ def _identity(network: HebbianNetwork, data: Data) -> str:
     """Identifies a model by its parameters, including user-defined equations, and its data."""
     X = data.flat
     equations = network.make_network(network.n_components, X.shape[1])
-    how = (network.hold, network.settle, network.max_iter, network.scale, network.random_state, network.engine)
+    how: tuple = (network.hold, network.settle, network.max_iter, network.scale, network.random_state, network.engine)
     how += ("from rest",) * bool(network.from_rest)  # which older models were not
     return provenance.identity([type(network).__name__, equations, how, data.X.shape, str(data.X.dtype)], X)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from asynchebb import provenance
 from asynchebb.drawing import pages
+from asynchebb.network import Reading
 from asynchebb.reproduction.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Part, Verdict
 from asynchebb.reproduction.findings import Judged, Outcome
 from asynchebb.reproduction.readings import PAPERS_HOLD, PRESET, READINGS, readings
@@ -50,7 +51,7 @@ def _claims(outcome: Outcome) -> list[Judged]:
     return [judged for finding in outcome.findings for judged in finding.claims]
 
 
-def _values(reading: Any) -> dict[str, Any]:
+def _values(reading: Reading) -> dict[str, Any]:
     return {name: value if isinstance(value, int | float) else repr(value) for name, value in reading._asdict().items()}
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -214,7 +214,7 @@ def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
 
 
 @figures.styled
-def _draw(scale: Scale, results: Results, numbers: Any, reading: str) -> Figure:
+def _draw(scale: Scale, results: Results, numbers: Mapping[str, Sequence[float]], reading: str) -> Figure:
     figure, axes = figures.lettered(["CDEF", "GHI"], (7.2, 4.6), [1, 1.35])
     figures.stimuli(axes["C"], sets(scale), ["set 1", "set 2\n(our choice)", "set 3\n(our choice)"])
     of_reading = seeds(scale, reading)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +35,7 @@ TITLE = "The asynchronous and continuous networks compared with the discrete one
 DRAWN = {"fig2": PRESET, "fig2-notebook": NOTEBOOK}
 VARIED = {"r_r": REFRACTORY, "r_b": THRESHOLDS, "hold": HOLDS}
 WINDOW = 5  # presentations
+Add = Callable[[str, str, Any], None]  # a measure of a reading, by its name
 
 
 def at_value(name: str, value: float, weights: str) -> str:
@@ -87,7 +88,9 @@ def measure(scale: Scale, results: Results) -> Numbers:
     return numbers
 
 
-def _compare(reading: str, name: str, value: Any, model: str, results: Results, add: Any) -> None:
+def _compare(
+    reading: str, name: str, value: Any, model: str, results: Results, add: Callable[[str, str, Any], None]
+) -> None:
     """Similarity of the weights to the discrete network's; if the hold is varied, the discrete network has it too."""
     at = reading, f"{name}={value:g}"
     discrete = results[(*at, "discrete")] if name == "hold" else results[reading, "discrete", 0]
@@ -98,7 +101,7 @@ def _compare(reading: str, name: str, value: Any, model: str, results: Results, 
         add(reading, called, float(similarity(results[(*at, model)], discrete, weights).mean()))
 
 
-def _count(reading: str, model: str, seed: int, results: Results, add: Any) -> None:
+def _count(reading: str, model: str, seed: int, results: Results, add: Add) -> None:
     """Synapses changed per step, in a window that starts at each snapshot."""
     key = reading, model, seed
     run, kept = results.runs[key], results[key]
