@@ -88,9 +88,7 @@ def measure(scale: Scale, results: Results) -> Numbers:
     return numbers
 
 
-def _compare(
-    reading: str, name: str, value: Any, model: str, results: Results, add: Callable[[str, str, Any], None]
-) -> None:
+def _compare(reading: str, name: str, value: Any, model: str, results: Results, add: Add) -> None:
     """Similarity of the weights to the discrete network's; if the hold is varied, the discrete network has it too."""
     at = reading, f"{name}={value:g}"
     discrete = results[(*at, "discrete")] if name == "hold" else results[reading, "discrete", 0]
