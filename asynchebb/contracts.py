@@ -72,8 +72,9 @@ class FactoredStimulus(Stimulus, Protocol):
 class MeasureFunction(Protocol):
     """A measure: a function of what its parameters name (`measures.NEEDS`); one number, or one per neuron."""
 
-    __name__: str
-    __call__: Callable[..., float | np.ndarray]
+    @property
+    def __name__(self) -> str: ...
+    def __call__(self, *values: Any, **named: Any) -> float | np.ndarray: ...
 
 
 NetworkT = TypeVar("NetworkT", contravariant=True)

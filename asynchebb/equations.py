@@ -16,6 +16,7 @@ import textwrap
 from collections.abc import Callable
 from functools import cache
 from numbers import Real
+from types import CodeType
 from typing import Any
 
 from asynchebb.checks import InputError, frozen
@@ -164,8 +165,14 @@ def fingerprint(cls: type) -> str:
 
 def source(function: Callable) -> str:
     """What a function computes, as text: its source without docstring and comments, or its code if there is none."""
-    tree, code = _tree(function), function.__code__
-    return ast.unparse(tree) if tree else repr((code.co_code, code.co_consts, code.co_names))
+    tree = _tree(function)
+    return ast.unparse(tree) if tree else repr(_plain(function.__code__))
+
+
+def _plain(code: CodeType) -> tuple:
+    """Compiled code without the addresses of the functions inside."""
+    consts = tuple(_plain(const) if isinstance(const, CodeType) else const for const in code.co_consts)
+    return code.co_code, consts, code.co_names
 
 
 def _tree(function: Callable) -> ast.FunctionDef | None:

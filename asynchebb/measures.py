@@ -22,6 +22,7 @@ import numpy as np
 
 from asynchebb import metrics, sources
 from asynchebb.checks import InputError, one_of
+from asynchebb.contracts import MeasureFunction
 
 # What a measure may ask for, as names of its parameters. It is left out where one of them is missing.
 NEEDS = {
@@ -50,7 +51,7 @@ class Measure:
 
     name: str
     label: str
-    function: Callable[..., Any] | None  # None of what cannot be computed afterwards, such as a time
+    function: MeasureFunction | None  # None of what cannot be computed afterwards, such as a time
     better: str = ""  # "less" or "more", where one can say
     unit: str = ""  # or the range: "0 to 1"
     per_neuron: bool = False  # one number for each neuron, not one in all

@@ -110,6 +110,11 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}}
 
 
+def versions_in_files() -> dict[str, str]:
+    """The versions as attributes of a run's or a model's file."""
+    return {f"{package}_version": versions()[package] for package in ("python", "asynchebb", "numpy", "numba")}
+
+
 def machine() -> dict[str, Any]:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

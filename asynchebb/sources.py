@@ -13,30 +13,34 @@ import hashlib
 import inspect
 import sys
 import sysconfig
-import textwrap
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from asynchebb import equations
 from asynchebb.checks import InputError
 
 
 def digest(thing: type | Callable) -> str:
     """Identifies what a class or function computes; comments and docstrings do not count."""
-    if path := _file(thing):
-        parts = [thing.__qualname__, *_of_file(path)]
-        if isinstance(thing, FunctionType):  # there may be several of one name, made by the same function
-            enclosing = inspect.getclosurevars(thing).nonlocals
-            parts += [
-                _source(thing),
-                *(f"{name} = {_value(name, enclosing[name], thing)}" for name in sorted(enclosing)),
-            ]
-    else:
-        parts = _used(thing, {id(thing)})
+    parts = _imported_code(thing) if _file(thing) else _used(thing, {id(thing)})
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+@cache  # each run of a sweep asks; an edited file that is imported again has other classes and functions
+def _imported_code(thing: Any) -> list[str]:
+    """What identifies one from a file."""
+    path = _file(thing)
+    assert path is not None
+    parts = [thing.__qualname__, *_of_file(path)]
+    if isinstance(thing, FunctionType):  # there may be several of one name, made by the same function
+        enclosing = inspect.getclosurevars(thing).nonlocals
+        parts += [equations.source(thing), *(f"{name} = {_value(name, enclosing[name], thing)}" for name in enclosing)]
+    return parts
 
 
 def text(tree: ast.AST) -> str:
@@ -49,9 +53,13 @@ def text(tree: ast.AST) -> str:
 
 def _file(thing: Any) -> Path | None:
     """The file that a class or function, or a module, was imported from; None in a script or a notebook."""
-    module = thing if isinstance(thing, ModuleType) else sys.modules.get(getattr(thing, "__module__", ""))
+    module = _module(thing)
     path = getattr(module, "__file__", None)
     return Path(path) if module and module.__name__ != "__main__" and path and Path(path).is_file() else None
+
+
+def _module(thing: Any) -> ModuleType | None:
+    return thing if isinstance(thing, ModuleType) else sys.modules.get(getattr(thing, "__module__", ""))
 
 
 def _of_file(path: Path) -> list[str]:
@@ -97,7 +105,7 @@ def _used(thing: Any, seen: set[int]) -> list[str]:
     else:
         functions, parts = [thing], []
     for function in functions:
-        parts.append(_source(function))
+        parts.append(equations.source(function))
         for name, value in _names(function).items():
             parts += [f"{name}:", *_of_value(name, value, thing, seen)]
     return parts
@@ -146,15 +154,6 @@ def _value(name: str, value: Any, user: Any) -> str:
     )
 
 
-def _source(function: FunctionType) -> str:
-    try:
-        return text(ast.parse(textwrap.dedent(inspect.getsource(function))))
-    except (OSError, TypeError, SyntaxError):  # typed at a bare prompt
-        codes = _codes(function.__code__)
-        plain = [(code.co_code, [one for one in code.co_consts if not isinstance(one, CodeType)]) for code in codes]
-        return repr(plain)
-
-
 def _names(function: FunctionType) -> dict[str, Any]:
     """The global and enclosing names that a function uses, and what they stand for now."""
     enclosing = inspect.getclosurevars(function).nonlocals
@@ -172,7 +171,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 def _is_installed(thing: Any) -> bool:
     """Is it Python's or of an installed package, this one included?"""
-    module = thing if isinstance(thing, ModuleType) else sys.modules.get(getattr(thing, "__module__", ""))
+    module = _module(thing)
     name = module.__name__.partition(".")[0] if module else ""
     if name in (*sys.stdlib_module_names, "asynchebb"):
         return name != "__main__"

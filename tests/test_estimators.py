@@ -9,6 +9,7 @@ import threading
 import tracemalloc
 import warnings
 
+import h5py
 import numpy as np
 import pytest
 from scipy import sparse
@@ -79,6 +80,8 @@ def test_a_fit_that_is_broken_off_and_kept_ends_in_the_same_bits(broken_off_afte
             break
     ah.save_model(model, tmp_path / "model.nc")
     resumed = ah.load_model(tmp_path / "model.nc")
+    with h5py.File(tmp_path / "model.nc") as file:
+        assert {"asynchebb_version", "python_version", "numpy_version", "numba_version"} <= {*file.attrs}
     shown = [*resumed.iter_fit(X[:150], resume=True)]
     assert shown[-1] == 300 and same(whole, resumed) and resumed.n_iter_ == whole.n_iter_ == 2
 
@@ -193,7 +196,7 @@ def test_a_sample_that_would_ruin_the_weights_is_refused_and_nothing_is_lost():
     assert same(model, small().partial_fit(X[:50]))
 
 
-def test_a_few_outliers_do_not_weaken_the_others_and_are_named():
+def test_a_few_outliers_do_not_weaken_the_others_and_are_named(tmp_path):
     data = X[:400].copy()
     clean = small(max_iter=3).fit(data)
     data[[17, 203]] *= 10_000
@@ -202,6 +205,14 @@ def test_a_few_outliers_do_not_weaken_the_others_and_are_named():
     assert model.scale_ == pytest.approx(clean.scale_, rel=0.01)
     rest = np.delete(X[:400], [17, 203], axis=0)
     assert model.score(rest) > clean.score(rest) - 0.02
+    with pytest.warns(ah.Outliers) as caught:
+        broken = small(max_iter=3)
+        next(broken.iter_fit(data))
+    ah.save_model(broken, tmp_path / "model.nc")
+    resumed = ah.load_model(tmp_path / "model.nc")
+    for _ in resumed.iter_fit(data, resume=True):
+        pass
+    assert same(resumed, model) and len(caught) == 1
     many = X[:400] * np.where(np.arange(400) % 10 == 0, 1000, 1)[:, None]  # these are no outliers, but how the data are
     with warnings.catch_warnings():
         warnings.simplefilter("error", ah.Outliers)

@@ -12,7 +12,6 @@ from asynchebb.reproduction.scale import SCALES
 
 SMOKE = SCALES["smoke"]
 BARS = ah.Crossbars(SMOKE.p)
-RNG = np.random.default_rng(0)
 
 
 class Made(dict):

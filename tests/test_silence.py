@@ -48,7 +48,7 @@ def test_the_commands_warn_in_a_sentence(tmp_path):
     assert done.returncode == 0 and warning in done.stderr.replace("\n", " ")
 
 
-def test_an_interrupted_training_is_saved_at_once_and_resumes(tmp_path, monkeypatch):
+def test_an_interrupted_training_is_saved_at_once_and_resumes(tmp_path):
     from asynchebb.own_data import learn, load
 
     data = load.Data("bars", BARS.sample(np.random.default_rng(0), 300))

@@ -120,14 +120,7 @@ def test_what_can_be_changed_after_its_run_was_identified_is_refused():
     class Changing:
         eta: float = 0.1
 
-        def leak_w(self, y_i):
-            return 1.0
-
-        def leak_m(self, y_i):
-            return 1.0
-
-        def rate(self, y_i, a_i):
-            return self.eta, a_i
+        leak_w, leak_m, rate = ah.Hebbian.leak_w, ah.Hebbian.leak_m, ah.Hebbian.rate
 
     @dataclass
     class Shown:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
@@ -24,17 +23,23 @@ from asynchebb.contracts import Dynamics, Rule, Schedule, Weights
 from asynchebb.engines import traces
 from asynchebb.estimators import callbacks
 from asynchebb.estimators.callbacks import CallbackSupportMixin, with_callbacks
-from asynchebb.estimators.rows import NORM, OUTLYING, ROWS, Samples, flat, norm_scale, outliers, row_norms
+from asynchebb.estimators.rows import (
+    NORM,
+    OUTLYING,
+    ROWS,
+    Samples,
+    flat,
+    norm_scale,
+    outliers,
+    row_norms,
+    warn_of_outliers,
+)
 from asynchebb.estimators.silence import PATIENCE, how_to_calm, warn_if_silent
 from asynchebb.network import READINGS, Network, State
 
 READING = READINGS["notebook"]  # supplies the value of a parameter that is None
 BLOCK = 64  # samples per engine call, which cannot be interrupted
 TOO_STRONG = 100 * NORM  # a sample of this norm would ruin the weights
-
-
-class Outliers(UserWarning):
-    """Some samples are so much stronger than the others that they would ruin what is learned from those."""
 
 
 def norm_or_positive(name: str, value: object) -> None:
@@ -112,6 +117,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         "engine": partial(one_of, accepted=engines.NAMES),
     }
     model: ClassVar[str] = "asynchronous"  # the model that supplies the default rule
+    _weakens = False  # whether `fit` has found outliers
 
     def schedule(self) -> Schedule:
         """The schedule, which determines when a neuron's weights may change."""
@@ -143,11 +149,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         With `resume`, a network whose `iter_fit` was interrupted (and perhaps saved and loaded since) continues with
         the same X; the result is bit-identical to an uninterrupted fit.
         """
-        if resume:
-            X = self._checked(X, reset=False)
-            self._find_outliers(X)
-        else:
-            X = self._begin(X)
+        X = self._checked(X, reset=False) if resume else self._begin(X)
         while self.n_samples_seen_ < self.max_iter * X.shape[0]:
             yield from self._rest_of_pass(X)
         warn_if_silent(self, X, whole=True)
@@ -164,9 +166,9 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
                     f"n_components is {self.n_components}, but this network began with {len(self.state_.W)}; it must "
                     "not change between calls to partial_fit (fit starts from scratch)"
                 )
+            self._weakens = False  # in a stream, what is too strong is refused
             if not self._has_scale:
                 self._find_scale(X)
-            self._weakens = False  # in a stream, what is too strong is refused
         for start in range(0, X.shape[0], BLOCK):
             self._show(X[start : start + BLOCK])
         self.n_iter_ += 1
@@ -191,7 +193,6 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             self.state_ = state._replace(u=np.asarray(u, state.u.dtype), y=np.array(rates, state.y.dtype))
             self.n_iter_ = self.n_samples_seen_ = 0
             self._find_scale(X)
-            self._find_outliers(X)
             return X
         except BaseException:  # leave an earlier fit unchanged
             self.__dict__.clear()
@@ -203,27 +204,18 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             check(name, getattr(self, name))
 
     def _find_scale(self, X: Any) -> None:
-        self._has_scale = bool(X.max() > 0)
-        if self.scale != "norm":
-            self.scale_ = 1.0 if self.scale is None else float(self.scale)
-        else:
-            self.scale_ = norm_scale(X) if self._has_scale else 1.0
-
-    def _find_outliers(self, X: Any) -> None:
-        """A few samples much stronger than the others do not count for the scale, and are weakened while learning."""
-        self._weakens = False
-        if self.scale == "norm" and self._has_scale and self.learning:
-            outlying, norms = outliers(X), row_norms(X) / (NORM * self.scale_)
-            self._weakens = bool(outlying.any())
-        if self._weakens:
-            numbers = np.flatnonzero(outlying)
-            named = ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
-            warnings.warn(
-                f"{len(numbers)} of {len(norms):,} samples (number {named}) have up to {norms.max():,.0f} times the "
-                f"usual norm; they are shown with {OUTLYING:.0f} times it. Remove or clip them, or set scale",
-                Outliers,
-                stacklevel=5 if callbacks.AVAILABLE else 4,
-            )
+        """Find the divisor for the data. A few samples much stronger than the others do not count for it, and are
+        weakened while learning."""
+        self._has_scale, self._weakens = bool(X.max() > 0), False
+        if self.scale != "norm" or not self._has_scale:
+            self.scale_ = 1.0 if self.scale in ("norm", None) else float(self.scale)
+            return
+        norms = row_norms(X)
+        outlying = outliers(norms)
+        self.scale_ = norm_scale(X, outlying)
+        if self.learning and outlying.any():
+            self._weakens = True
+            warn_of_outliers(norms / (NORM * self.scale_), outlying, stacklevel=6 if callbacks.AVAILABLE else 5)
 
     def _weakened(self, X: np.ndarray) -> np.ndarray:
         """Outliers with the largest norm at which they are shown."""

@@ -16,11 +16,12 @@ from asynchebb import estimators, files, notation
 from asynchebb.checks import InputError
 from asynchebb.estimators import HebbianNetwork, OnOff
 from asynchebb.network import State
+from asynchebb.provenance import versions_in_files
 
 FORMAT = "asynchebb model"
 MODELS = {cls.__name__: cls for cls in estimators.MODELS.values()}
 VALUES = ("rule", "dynamics", "weights")  # parameters that are saved as text and may be user-defined
-FITTED = ("n_iter_", "n_samples_seen_", "scale_", "image_shape_", "n_features_in_", "_seed", "_has_scale")
+FITTED = ("n_iter_", "n_samples_seen_", "scale_", "image_shape_", "n_features_in_", "_seed", "_has_scale", "_weakens")
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -42,7 +43,8 @@ def network_in(model: Any) -> HebbianNetwork:
 
 def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
     """`save_model`, with additional notes (anything that JSON can hold)."""
-    from asynchebb.runs import netcdf, recording
+    from asynchebb.runs import netcdf
+    from asynchebb.runs.layout import STATE
 
     network = network_in(model)
     if type(network) not in MODELS.values() or (model is not network and not _is_pair(model)):
@@ -62,7 +64,7 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
     (n, m), dtype = state.W.shape, state.W.dtype.name
     variables = tuple(
         netcdf.Variable(name, axes[1:], dtype if kind == "float" else kind, meaning)
-        for name, (axes, kind, meaning) in recording.STATE.items()
+        for name, (axes, kind, meaning) in STATE.items()
     )
     attributes = {
         "format": FORMAT,
@@ -73,7 +75,7 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
         "feature_names": json.dumps(_feature_names(network)),
         "on_off": json.dumps(_on_off(model) if model is not network else None),
         "notes": json.dumps(notes),
-        **recording.versions(),
+        **versions_in_files(),
     }
     files.make_writable("path", path, path.parent)
     if path.is_dir():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from math import prod
 from typing import Any
@@ -19,26 +20,41 @@ Samples = ArrayLike | sparse.spmatrix | sparse.sparray
 
 ROWS = 4096  # samples converted to the network's precision at a time
 
-
 # A sample whose norm is so many times the median is an outlier, if there are few of them. One of a thousand times the
 # median would otherwise make all others too weak to learn from.
 OUTLYING, FEW = 10.0, 0.01
 
 
-def norm_scale(X: Any) -> float:
+class Outliers(UserWarning):
+    """Some samples are so much stronger than the others that they would ruin what is learned from those."""
+
+
+def norm_scale(X: Any, outlying: np.ndarray | None = None) -> float:
     """The divisor that brings the root mean square norm of the rows, without outliers, to NORM."""
-    if (outlying := outliers(X)).any():
+    outlying = outliers(row_norms(X)) if outlying is None else outlying
+    if outlying.any():
         X = X[~outlying]
     largest = float(X.max())  # squares of very large or very small numbers would overflow or underflow
     squares = sum(float(np.sum(np.square(block / largest))) for block in dense_blocks(X))
     return largest * (squares / X.shape[0]) ** 0.5 / NORM
 
 
-def outliers(X: Any) -> np.ndarray:
-    """Which rows are outliers."""
-    norms = row_norms(X)
+def outliers(norms: np.ndarray) -> np.ndarray:
+    """Which rows are outliers, by their norms."""
     outlying = norms > OUTLYING * np.median(norms[norms > 0])
     return outlying & (outlying.sum() <= max(1, FEW * len(norms)))
+
+
+def warn_of_outliers(norms: np.ndarray, outlying: np.ndarray, stacklevel: int) -> None:
+    """Name the outliers; `norms` are relative to the usual one."""
+    numbers = np.flatnonzero(outlying)
+    named = ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
+    warnings.warn(
+        f"{len(numbers)} of {len(norms):,} samples (number {named}) have up to {norms.max():,.0f} times the usual "
+        f"norm; they are shown with {OUTLYING:.0f} times it. Remove or clip them, or set scale",
+        Outliers,
+        stacklevel=stacklevel,
+    )
 
 
 def row_norms(X: Any) -> np.ndarray:

@@ -24,7 +24,7 @@ from asynchebb import engines, notation
 from asynchebb.checks import InputError
 from asynchebb.files import atomic, make_writable
 from asynchebb.network import State
-from asynchebb.provenance import versions
+from asynchebb.provenance import versions_in_files
 from asynchebb.runs.layout import COORDINATES, FORMAT, PARTS, STATE, TRACES, variable
 from asynchebb.runs.run import Run
 from asynchebb.runs.saved import open_run
@@ -277,6 +277,6 @@ def _attributes(run: Run, engine: str, diverged: int | None) -> dict[str, Any]:
         "dtype": run.dtype,
         "picture_shape": np.array(shape, np.int64),
         "engine": engine,
-        **{f"{package}_version": versions()[package] for package in ("python", "asynchebb", "numpy", "numba")},
+        **versions_in_files(),
         **({} if diverged is None else {"diverged_at_step": np.int64(diverged)}),
     }

@@ -25,7 +25,7 @@ from asynchebb.runs.silence import SilentNetwork
 from asynchebb.sweeps import executors
 from asynchebb.sweeps.dataset import open_sweep
 from asynchebb.sweeps.executors import Stopped as Stopped
-from asynchebb.sweeps.folder import Folder, Points, Status
+from asynchebb.sweeps.folder import SILENT, Folder, Points, Status
 from asynchebb.sweeps.grid import Grid, grid
 from asynchebb.sweeps.progress import bar
 from asynchebb.sweeps.work import run_unfinished
@@ -60,13 +60,14 @@ def sweep(
     made = grid(run, vary, zip)
     chosen = executors.local(workers) if executor is None else nullcontext(executors.adapted(executor))
     with bar(out) if progress else nullcontext(lambda status: None) as on_status:
-        points, status = run_grid(made, out, chosen, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
+        _, status = run_grid(made, out, chosen, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
     if status.failed:
         warnings.warn(f"{status.failed} of {status.total} runs failed; see dataset.failure", stacklevel=2)
-    if silent := points.silent():
-        message = f"{len(silent)} of {status.total} runs learned nothing or have died; see dataset.silent"
+    dataset = open_sweep(out)
+    if silent := int((dataset[SILENT] == 1).sum()) if SILENT in dataset else 0:
+        message = f"{silent} of {status.total} runs learned nothing or have died; see dataset.silent"
         warnings.warn(message, SilentNetwork, stacklevel=2)
-    return open_sweep(out)
+    return dataset
 
 
 def run_grid(
