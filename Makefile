@@ -75,13 +75,15 @@ sweep: setup
 	$(BIN)/python benchmarks/sweep.py
 
 COMPARED := digits crossbars patches
+COMPONENTS := 32 100
 compare: setup
-	for data in $(COMPARED); do $(BIN)/asynchebb compare $$data --out comparison/$$data || exit 1; done
+	for data in $(COMPARED); do for n in $(COMPONENTS); do \
+	  $(BIN)/asynchebb compare $$data --n $$n --out comparison/$$data-$$n || exit 1; done; done
 	$(BIN)/python benchmarks/estimator.py
 	mkdir -p docs/images
-	for data in $(COMPARED); do cp comparison/$$data/comparison.png docs/images/comparison-$$data.png; done
+	for data in $(COMPARED); do cp comparison/$$data-32/comparison.png docs/images/comparison-$$data.png; done
 	{ echo "Made by \`make compare\`."; \
-	  for data in $(COMPARED); do echo; cat comparison/$$data/comparison.md; \
+	  for data in $(COMPARED); do for n in $(COMPONENTS); do echo; cat comparison/$$data-$$n/comparison.md; done; \
 	  echo; echo "![$$data](images/comparison-$$data.png)"; done; } > docs/comparison.md
 
 EXAMPLES := bars digits_probe class_incremental natural_patches own_rule stream

@@ -220,7 +220,7 @@ def factor_recovery(W, factors):
 
 @measure("reconstruction error", better="less", unit="0 to 1")
 def code_error(X, reconstructed):
-    """1 − cos(x, x̂), mean over the samples; x̂ is what inverse_transform makes of the code: a network's, Wᵀy"""
+    """1 − cos(x, x̂), mean over the samples; x̂ is what inverse_transform makes of the code"""
     return metrics.reconstruction_errors(X, reconstructed).mean()
 
 

@@ -146,12 +146,17 @@ def dead_units(activity: np.ndarray) -> int:
 
 def duplicate_units(W: np.ndarray, threshold: float = 0.95) -> int:
     """Neurons whose field duplicates an earlier neuron's: |{i : max_{k<i} cos(w_i, w_k) > 0.95}|."""
+    return int(np.count_nonzero(duplicates(W, threshold)))
+
+
+def duplicates(W: np.ndarray, threshold: float) -> np.ndarray:
+    """Whether each neuron's field duplicates an earlier neuron's: max_{k<i} cos(w_i, w_k) > threshold."""
     rows = _directions(np.asarray(W, np.float64))
-    count = 0
+    found = np.zeros(len(rows), bool)
     for i in range(0, len(rows), 256):  # in blocks: all pairs of a large network would take more memory than it
         cosine = np.tril(rows[i : i + 256] @ rows[: i + 256].T, i - 1)
-        count += int(np.count_nonzero(cosine.max(axis=1, initial=0.0) > threshold))
-    return count
+        found[i : i + 256] = cosine.max(axis=1, initial=0.0) > threshold
+    return found
 
 
 def hoyer(activity: np.ndarray) -> float:

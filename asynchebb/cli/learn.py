@@ -17,17 +17,20 @@ DataText = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="digits, patches, crossbars, a stimulus like 'Bars(8)', a file (.npy, .npz, .nc, idx) or a folder of "
-        "images",
+        help="digits, patches, crossbars, a stimulus like 'Bars(8)', a file (.npy, .npz, .nc, .csv, .parquet, idx) "
+        "or a folder of images",
     ),
 ]
 ArrayName = Annotated[str | None, typer.Option(help="name of the array in the file that holds the data")]
-Labels = Annotated[str | None, typer.Option(help="name of the array that holds the labels, or a file of labels")]
+Labels = Annotated[
+    str | None, typer.Option(help="name of the array or column that holds the labels, or a file of labels")
+]
 Passes = Annotated[int, typer.Option(help="number of passes through the data")]
 
 # Short names, so that eight columns fit.
 SHORT = {
     "asynchronous": "async",
+    "asynchronous, retentive": "retent.",
     "continuous": "contin.",
     "MiniBatchNMF": "NMF",
     "MiniBatchDictionaryLearning": "dict. l.",
@@ -54,6 +57,9 @@ def learn(
     from_rest: Annotated[
         bool, typer.Option("--from-rest/--carried-over", help="start from rest at each sample, or carry activity over")
     ] = False,
+    readout: Annotated[
+        bool, typer.Option("--readout/--no-readout", help="reconstruct by a learned readout, or by the paper's Wᵀy")
+    ] = True,
     scale: Annotated[str, typer.Option(help="divisor for the data: norm (see docs), a number, or none")] = "norm",
     seed: shared.Seed = 0,
     array: ArrayName = None,
@@ -82,7 +88,7 @@ def learn(
     given = {"rule": rule, "dynamics": dynamics, "weights": weights}
     parts = {kind: notation.parse(kind, text) for kind, text in given.items() if text is not None}
     options = {**parts, **burst, "hold": hold, "settle": settle, "max_iter": passes, "scale": _scale(scale)}
-    options["from_rest"] = from_rest
+    options |= {"from_rest": from_rest, "readout": readout}
     network = MODELS[model](n, random_state=seed, engine=engine, **options)
     shown = datasets.load(data, array)
     with _sentences(), _progress(f"{model} on {shown.name}") as on_progress:
@@ -98,7 +104,9 @@ def encode(
     array: ArrayName = None,
     labels: Labels = None,
     dynamics: shared.Dynamics = None,
-    out: Annotated[Path, typer.Option(help=".npy for the codes alone, .npz for codes and labels")] = Path("codes.npy"),
+    out: Annotated[
+        Path, typer.Option(help=".npy for the codes alone; .npz, .csv, .tsv or .parquet for codes and labels")
+    ] = Path("codes.npy"),
 ) -> None:
     """Encode data: write the settled rates for each sample, an array (samples, neurons)."""
     from asynchebb import notation

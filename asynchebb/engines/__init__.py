@@ -64,11 +64,13 @@ def advance_in_place(
     return state, {name: getattr(kept, name) for name in trace}
 
 
-def settle(network: Network, state: State, X: np.ndarray, steps: int, engine: str = "cpu") -> np.ndarray:
+def settle(
+    network: Network, state: State, X: np.ndarray, steps: int, engine: str = "cpu", at_most: int | None = None
+) -> np.ndarray:
     """The rates (samples, n) that the frozen network reaches for each row of X, from rest, in this many Euler steps.
 
-    Rows are independent, so their order does not matter, and are distributed over all cores. X must be in the
-    state's precision; it is not checked.
+    Rows are independent, so their order does not matter, and are distributed over `at_most` this many threads, or over
+    all cores. X must be in the state's precision; it is not checked.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -80,7 +82,7 @@ def settle(network: Network, state: State, X: np.ndarray, steps: int, engine: st
         own = State(state.W, state.M, *(array.copy() for array in state[2:]))  # a frozen network leaves W and M alone
         run.advance(frozen, own, X[rows], steps, no_traces, from_rest=True, settled=Y[rows])
 
-    threads = run.threads(network)
+    threads = run.threads(network) if at_most is None else min(at_most, run.threads(network))
     size = max(1, min(SETTLED_AT_ONCE, -(-len(X) // threads)))
     pieces = [slice(start, start + size) for start in range(0, len(X), size)]
     if threads == 1 or len(pieces) == 1:

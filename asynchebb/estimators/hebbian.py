@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import copy
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from asynchebb import engines, metrics
-from asynchebb.checks import InputError, at_least, one_of, positive, true_or_false
-from asynchebb.contracts import Dynamics, Rule, Schedule, Weights
+from asynchebb.checks import fraction
 from asynchebb.engines import traces
-from asynchebb.estimators import callbacks
+from asynchebb.estimators import callbacks, pruning
 from asynchebb.estimators.callbacks import CallbackSupportMixin, with_callbacks
+from asynchebb.estimators.parameters import Parameters
+from asynchebb.estimators.readout import Sample, least_squares, reconstruct, sample_size
 from asynchebb.estimators.rows import (
     NORM,
     OUTLYING,
@@ -35,102 +36,44 @@ from asynchebb.estimators.rows import (
     warn_of_outliers,
 )
 from asynchebb.estimators.silence import PATIENCE, how_to_calm, warn_if_silent
-from asynchebb.network import READINGS, Network, State
+from asynchebb.network import Network, State
 
-READING = READINGS["notebook"]  # supplies the value of a parameter that is None
 BLOCK = 64  # samples per engine call, which cannot be interrupted
 TOO_STRONG = 100 * NORM  # a sample of this norm would ruin the weights
 
 
-def norm_or_positive(name: str, value: object) -> None:
-    try:
-        if value is not None and value != "norm":
-            positive(name, value)
-    except InputError:
-        raise InputError(f'{name} is {value!r}; it must be "norm", a number above 0, or None') from None
-
-
-@dataclass(eq=False, repr=False)
-class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters):
     """Base class of the models; each adds a `schedule()`.
-
-    Parameters
-    ----------
-    n_components : int, default=100
-        Number of neurons.
-    rule, dynamics, weights : default=None
-        Values like `ah.Oja(eta=0.01)`, `ah.Projected()`, `ah.Gaussian()`, or your own; None: the model's default.
-    hold : int, default=500
-        Euler steps per sample while the network learns.
-    from_rest : bool, default=False
-        Whether activity starts from rest at each sample during learning, or carries over from the previous one.
-    settle : int, default=500
-        Euler steps for which `transform` lets the network settle on each sample, from rest.
-    max_iter : int, default=10
-        Number of passes of `fit` through the data, each in a new random order.
-    scale : "norm", a number, or None, default="norm"
-        Divisor for the data (`scale_`). "norm": the number that brings their root mean square norm to √27, that of
-        the paper's stimuli; `fit` computes it from all data, `partial_fit` from the first batch that is not all zero.
-        None: use the data unscaled.
-    learning : bool, default=True
-        False: the weights are frozen while the activity still evolves.
-    random_state : int, RandomState or None, default=None
-        Seeds the initial weights and the order in which `fit` shows the data.
-    verbose : bool, default=False
-        Print a line per pass through the data.
-    engine : "cpu" or "reference", default="cpu"
-
-    `n_components`, `weights`, `scale` and `random_state` take effect when training starts; the others may be changed
-    between calls to `partial_fit`.
 
     Attributes
     ----------
     components_ : (n_components, n_features), the feed-forward weights W
     lateral_ : (n_components, n_components), the lateral weights M
     activity_ : (n_components,), the rates y after the last sample shown
+    readout_ : (n_components, n_features), the linear readout D of data divided by `scale_`; computed when asked for
+    reconstruction_err_ : |X − X̂|, the Frobenius norm as in scikit-learn's NMF, for the data shown; computed when asked
+        for, from the sample that the model keeps
+    validation_scores_ : score on the held-out samples after each pass of `fit`, if `tol` is a number
     scale_ : the divisor for the data
+    n_components_ : number of neurons
     n_iter_ : number of passes of `fit`, or of calls to `partial_fit`
-    n_samples_seen_ : number of samples shown
+    n_samples_seen_ : number of samples shown since `fit` or the stream began
     image_shape_ : (height, width) if the data were images (samples, height, width), else None
     state_ : all variables that change while the network runs, an `ah.State`
     """
 
-    n_components: int = 100
-    _: KW_ONLY
-    rule: Rule | None = None
-    dynamics: Dynamics | None = None
-    weights: Weights | None = None
-    hold: int = 500
-    from_rest: bool = False
-    settle: int = 500
-    max_iter: int = 10
-    scale: str | float | None = "norm"
-    learning: bool = True
-    random_state: int | np.random.RandomState | None = None
-    verbose: bool = False
-    engine: str = "cpu"
-
-    accepted: ClassVar[dict[str, Callable[[str, Any], None]]] = {
-        **dict.fromkeys(("n_components", "hold", "settle", "max_iter"), at_least(1)),
-        **dict.fromkeys(("from_rest", "learning"), true_or_false),
-        "scale": norm_or_positive,
-        "engine": partial(one_of, accepted=engines.NAMES),
-    }
-    model: ClassVar[str] = "asynchronous"  # the model that supplies the default rule
     _weakens = False  # whether `fit` has found outliers
-
-    def schedule(self) -> Schedule:
-        """The schedule, which determines when a neuron's weights may change."""
-        raise NotImplementedError(f"{type(self).__name__} needs a method schedule(self) that returns its schedule")
+    _sample: Sample  # of the data shown, for the readout
+    _decoder: tuple[object, np.ndarray] | None = None  # the readout, and what it depends on
 
     # Learning
 
     @with_callbacks
     def fit(self, X: Samples, y: object = None) -> HebbianNetwork:
-        """Start from scratch and show all of X `max_iter` times."""
-        X = self._begin(X)
+        """Show all of X up to `max_iter` times, from scratch or, with `warm_start`, from the weights learned before."""
+        X = self._begin_fit(X)
         passes, stop = callbacks.Passes(self, X, self.max_iter), False
-        while self.n_iter_ < self.max_iter and not stop:
+        while not (self._is_finished(X) or stop):
             started = time.perf_counter()
             passes.begin()
             for _ in self._rest_of_pass(X):
@@ -149,26 +92,17 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         With `resume`, a network whose `iter_fit` was interrupted (and perhaps saved and loaded since) continues with
         the same X; the result is bit-identical to an uninterrupted fit.
         """
-        X = self._checked(X, reset=False) if resume else self._begin(X)
-        while self.n_samples_seen_ < self.max_iter * X.shape[0]:
+        X = self._checked(X, reset=False) if resume else self._begin_fit(X)
+        if self.n_samples_seen_ == 0 and not self._sample.offered:  # after `begin`
+            self._keep(X[self._shown(X.shape[0])])
+        while not self._is_finished(X):
             yield from self._rest_of_pass(X)
         warn_if_silent(self, X, whole=True)
 
     def partial_fit(self, X: Samples, y: object = None) -> HebbianNetwork:
         """Show X once, in order; a single sample is enough. Unless `from_rest`, activity carries over between calls."""
-        if not hasattr(self, "state_"):
-            X = self._begin(X)
-        else:
-            self._check_parameters()
-            X = self._checked(X, reset=False)
-            if self.n_components != len(self.state_.W):
-                raise ValueError(
-                    f"n_components is {self.n_components}, but this network began with {len(self.state_.W)}; it must "
-                    "not change between calls to partial_fit (fit starts from scratch)"
-                )
-            self._weakens = False  # in a stream, what is too strong is refused
-            if not self._has_scale:
-                self._find_scale(X)
+        X = self._continue(X) if hasattr(self, "state_") else self._begin(X)
+        self._keep(X)
         for start in range(0, X.shape[0], BLOCK):
             self._show(X[start : start + BLOCK])
         self.n_iter_ += 1
@@ -180,28 +114,50 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         self._begin(X)
         return self
 
+    def _begin_fit(self, X: Samples) -> Any:
+        if self.warm_start and hasattr(self, "state_"):
+            X = self._continue(X)
+            self.n_iter_ = self.n_samples_seen_ = 0
+            self.validation_scores_: list[float] = []
+        else:
+            X = self._begin(X)
+        self._keep(X[self._shown(X.shape[0])])
+        return X
+
+    def _continue(self, X: Samples) -> Any:
+        """Check data that are shown to a network which has seen some before."""
+        self._check_parameters()
+        X = self._checked(X, reset=False)
+        if self.n_components not in (None, len(self.state_.W)):
+            raise ValueError(
+                f"n_components is {self.n_components}, but this network began with {len(self.state_.W)}; it must not "
+                "change between calls to partial_fit, or to fit with warm_start (fit without it starts from scratch)"
+            )
+        self._weakens = False  # in a stream, what is too strong is refused
+        if not self._has_scale:
+            self._find_scale(X)
+        return X
+
     def _begin(self, X: Samples) -> Any:
         before = dict(self.__dict__)
         try:
             self._check_parameters()
             X = self._checked(X, reset=True)
             self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            network = self.make_network(self.n_components, X.shape[1])
+            network = self.make_network(self.n_components or X.shape[1], X.shape[1])
             state = network.init(np.random.default_rng(self._seed))
             # choice: start from rest, so that everything learned comes from the data.
             u, rates = network.dynamics.step(np.zeros_like(state.u), np.zeros_like(state.u))
             self.state_ = state._replace(u=np.asarray(u, state.u.dtype), y=np.array(rates, state.y.dtype))
             self.n_iter_ = self.n_samples_seen_ = 0
+            self.validation_scores_ = []
+            self._sample = Sample(np.empty((0, X.shape[1]), state.W.dtype))
             self._find_scale(X)
             return X
         except BaseException:  # leave an earlier fit unchanged
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
-
-    def _check_parameters(self) -> None:
-        for name, check in self.accepted.items():
-            check(name, getattr(self, name))
 
     def _find_scale(self, X: Any) -> None:
         """Find the divisor for the data. A few samples much stronger than the others do not count for it, and are
@@ -225,14 +181,38 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         norms = np.linalg.norm(X.astype(np.float64), axis=1, keepdims=True)
         return np.where(norms > most, X * (most / np.maximum(norms, most)), X).astype(X.dtype)
 
+    def _keep(self, X: Any) -> None:
+        """Offer new data to the sample that the readout is learned from."""
+        if self.readout:
+            rows, places = self._sample.choose(X.shape[0], sample_size(len(self.state_.W)), self._seed)
+            self._sample.put(self._weakened(self._scaled(X[rows])), places, X.shape[0])
+
+    def _held_out(self, samples: int) -> np.ndarray:
+        """Which samples `fit` does not show, to decide by them when to stop."""
+        if self.tol is None:
+            return np.empty(0, int)
+        count = min(samples - 1, max(1, round(self.validation_fraction * samples)))
+        return np.sort(np.random.default_rng([self._seed, 0, 1]).permutation(samples)[:count])
+
+    def _shown(self, samples: int) -> np.ndarray:
+        return np.delete(np.arange(samples), self._held_out(samples))
+
+    def _is_finished(self, X: Any) -> bool:
+        """Has `fit` made its last pass?"""
+        held_out = self._held_out(X.shape[0])
+        if len(held_out) and self.n_iter_ > len(self.validation_scores_):
+            self.validation_scores_.append(self._score(X[held_out]))
+        stalled = len(held_out) and _passes_without_progress(self.validation_scores_, self.tol) >= self.n_iter_no_change
+        return bool(stalled) or self.n_samples_seen_ >= self.max_iter * (X.shape[0] - len(held_out))
+
     def _rest_of_pass(self, X: Any) -> Iterator[int]:
         """Show X once, in this pass's random order, or the rest of an interrupted pass."""
-        samples = X.shape[0]
-        number, start = divmod(self.n_samples_seen_, samples)
-        order = np.random.default_rng([self._seed, number]).permutation(samples)
-        for first in range(start, samples, BLOCK):
+        shown = self._shown(X.shape[0])
+        number, start = divmod(self.n_samples_seen_, len(shown))
+        order = shown[np.random.default_rng([self._seed, number]).permutation(len(shown))]
+        for first in range(start, len(shown), BLOCK):
             self._show(X[order[first : first + BLOCK]])
-            self.n_iter_ = self.n_samples_seen_ // samples
+            self.n_iter_ = self.n_samples_seen_ // len(shown)
             yield self.n_samples_seen_
 
     def _show(self, X: Any) -> None:
@@ -258,13 +238,6 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
                 f"{TOO_STRONG:.0f} it would ruin the weights: clip it, or raise scale (now {self.scale!r})"
             )
 
-    def make_network(self, n: int, m: int) -> Network:
-        """The network defined by the parameters, with n neurons and m inputs."""
-        defaults = {"dynamics": READING.dynamics, "weights": READING.weights, "rule": getattr(READING, self.model)}
-        parts = {kind: defaults[kind] if getattr(self, kind) is None else getattr(self, kind) for kind in defaults}
-        network = Network(n, m, schedule=self.schedule(), **parts)
-        return network if self.learning else network.frozen()
-
     def _check_finite(self, values: np.ndarray) -> None:
         if not np.isfinite(values.sum()):
             raise FloatingPointError(
@@ -284,7 +257,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def transform(self, X: Samples) -> np.ndarray:
         """The rates (samples, n_components) at which the network settles for each sample, starting from rest.
 
-        Weights and `activity_` do not change. Uses all cores.
+        Weights and `activity_` do not change.
         """
         check_is_fitted(self)
         self._check_parameters()
@@ -297,16 +270,21 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, len(Y), ROWS):
                 block = self._scaled(X[start : start + ROWS])
-                Y[start : start + ROWS] = engines.settle(network, self.state_, block, self.settle, self.engine)
+                Y[start : start + ROWS] = self._encoded(network, block)
         self._check_finite(Y)
         Y += 0  # turns −0, which a silent neuron's rate may be, into 0
         return Y
 
-    def inverse_transform(self, X: Samples) -> np.ndarray:
-        """Reconstruct the data from the rates as a Wᵀy, in the data's own scale and shape.
+    def _encoded(self, network: Network, block: np.ndarray) -> np.ndarray:
+        """The settled rates for data already scaled."""
+        threads = None if self.n_jobs is None else effective_n_jobs(self.n_jobs)
+        return engines.settle(network, self.state_, block, self.settle, self.engine, threads)
 
-        a = yᵀMy / |Wᵀy|². Once the network has settled, (My)_i = (Wx)_i for every active neuron, so a Wᵀy is the
-        multiple of Wᵀy closest to x, at a squared distance of (1 − cos²(x, Wᵀy)) |x|².
+    def inverse_transform(self, X: Samples) -> np.ndarray:
+        """Reconstruct the data from the rates by the readout, [Dᵀy]₊, in the data's own scale and shape.
+
+        Without a readout: a Wᵀy with a = yᵀMy / |Wᵀy|². Once the network has settled, (My)_i = (Wx)_i for every active
+        neuron, so a Wᵀy is the multiple of Wᵀy closest to x, at a squared distance of (1 − cos²(x, Wᵀy)) |x|².
         """
         check_is_fitted(self)
         Y = check_array(X, dtype=[np.float64, np.float32], input_name="X", estimator=self)
@@ -314,23 +292,79 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             raise ValueError(
                 f"X has {Y.shape[1]} features, but {type(self).__name__} has n_components={len(self.state_.W)}"
             )
+        again = self._reconstructed(Y) * self.scale_
+        return again if self.image_shape_ is None else again.reshape(len(again), *self.image_shape_)
+
+    def _reconstructed(self, Y: np.ndarray) -> np.ndarray:
+        """Data divided by the scale, from rates."""
+        if self._has_readout():
+            return reconstruct(Y, self.readout_.astype(Y.dtype, copy=False))
         again = Y @ self.state_.W
         size = np.einsum("ij,ij->i", again, again)
         inhibition = np.einsum("ij,ij->i", Y @ self.state_.M.T, Y)
-        again *= (self.scale_ * inhibition / np.where(size > 0, size, 1))[:, None]
-        return again if self.image_shape_ is None else again.reshape(len(again), *self.image_shape_)
+        again *= (inhibition / np.where(size > 0, size, 1))[:, None]
+        return again
+
+    def _has_readout(self) -> bool:
+        if self.readout and not self._sample.offered and self.n_samples_seen_:
+            raise ValueError(
+                "readout is True, but was False while this network learned, so it has kept no data to learn a readout "
+                "from; set readout=False, or show it data (partial_fit)"
+            )
+        return bool(self.readout and self._sample.offered)
+
+    @property
+    def readout_(self) -> np.ndarray:
+        self._fitted()
+        if not self._has_readout():
+            raise AttributeError(f"this {type(self).__name__} has no readout: readout is False, or no data were shown")
+        # The codes, and so the readout, depend on all of these.
+        now = (self.n_samples_seen_, self._sample.offered, self.settle, self.dynamics, len(self.state_.W))
+        if self._decoder is None or self._decoder[0] != now:
+            rows = self._sample.rows
+            with np.errstate(over="ignore", invalid="ignore"):
+                codes = self._encoded(self.make_network(*self.state_.W.shape), rows)
+            self._check_finite(codes)
+            self._decoder = now, least_squares(codes, rows)
+        return self._decoder[1]
+
+    @property
+    def reconstruction_err_(self) -> float:
+        self._fitted()
+        if not self._sample.offered:
+            raise AttributeError("reconstruction_err_ needs readout=True while the network learns")
+        rows = self._sample.rows
+        network = self.make_network(*self.state_.W.shape)
+        again = self._reconstructed(self._encoded(network, rows))
+        share = len(rows) / self._sample.offered
+        return float(np.linalg.norm((rows - again).astype(np.float64)) * self.scale_ / share**0.5)
 
     def score(self, X: Samples, y: object = None) -> float:
-        """1 − the reconstruction error: cos(x, Wᵀy), averaged over the samples; 0 where x or y is zero."""
+        """1 − the reconstruction error: cos(x, x̂), averaged over the samples; 0 where x or x̂ is zero."""
         check_is_fitted(self)
         self._check_parameters()
-        X = self._checked(X, reset=False)
+        return self._score(self._checked(X, reset=False))
+
+    def _score(self, X: Any) -> float:
         total = 0.0
         for start in range(0, X.shape[0], ROWS):
             block = X[start : start + ROWS]
-            again = self._settled(block) @ self.state_.W
+            again = self._reconstructed(self._settled(block))
             total += metrics.weight_similarity(self._scaled(block), again).sum()
         return float(total / X.shape[0])
+
+    def prune(self, X: Samples, similarity: float = 0.95) -> HebbianNetwork:
+        """A copy of the network without neurons that never learned or are silent on X, and without duplicates.
+
+        Of neurons whose fields have a cosine above `similarity`, the one most active on X remains. The others' codes
+        change somewhat, since less inhibits them; the readout is learned anew.
+        """
+        check_is_fitted(self)
+        fraction("similarity", similarity)
+        kept = pruning.useful(self.state_, self.transform(X).mean(axis=0), similarity)
+        pruned = copy.deepcopy(self).set_params(n_components=len(kept))
+        pruned.state_, pruned._decoder = pruning.only(self.state_, kept), None
+        return pruned
 
     @property
     def components_(self) -> np.ndarray:
@@ -345,8 +379,12 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         return _read_only(self._fitted().y)
 
     @property
-    def _n_features_out(self) -> int:
+    def n_components_(self) -> int:
         return len(self._fitted().W)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
 
     def _fitted(self) -> State:
         if not hasattr(self, "state_"):  # as for any missing attribute
@@ -382,6 +420,15 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         tags.input_tags.positive_only = tags.input_tags.sparse = tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _passes_without_progress(scores: list[float], tol: float | None) -> int:
+    """How many of the last passes have not raised the best score by more than `tol`."""
+    best, without = -np.inf, 0
+    for score in scores:
+        without = 0 if score > best + (tol or 0) else without + 1
+        best = max(best, score)
+    return without
 
 
 @contextmanager

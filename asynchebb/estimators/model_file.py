@@ -15,17 +15,25 @@ import numpy as np
 from asynchebb import estimators, files, notation
 from asynchebb.checks import InputError
 from asynchebb.estimators import HebbianNetwork, OnOff
+from asynchebb.estimators.parameters import VALUES
+from asynchebb.estimators.readout import Sample
 from asynchebb.network import State
 from asynchebb.provenance import versions_in_files
 
 FORMAT = "asynchebb model"
 MODELS = {cls.__name__: cls for cls in estimators.MODELS.values()}
-VALUES = ("rule", "dynamics", "weights")  # parameters that are saved as text and may be user-defined
-FITTED = ("n_iter_", "n_samples_seen_", "scale_", "image_shape_", "n_features_in_", "_seed", "_has_scale", "_weakens")
+FITTED = (
+    *("n_iter_", "n_samples_seen_", "scale_", "image_shape_", "n_features_in_", "validation_scores_"),
+    *("_seed", "_has_scale", "_weakens"),
+)
+SAMPLE = "shown"  # the variable that holds the sample of data which the readout is learned from
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
-    """Save a fitted network, or a pipeline of OnOff() and a network, as a NetCDF file; exactly, including activity."""
+    """Save a fitted network, or a pipeline of OnOff() and a network, as a NetCDF file; exactly, including activity.
+
+    The file holds the sample of data that the readout is learned from, unless the model has readout=False.
+    """
     if Path(path).suffix != ".nc":
         raise InputError(f"path is {str(path)!r}; it must be a file that ends in .nc (NetCDF; use pickle for .pkl)")
     write(model, Path(path), {})
@@ -66,26 +74,31 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
         netcdf.Variable(name, axes[1:], dtype if kind == "float" else kind, meaning)
         for name, (axes, kind, meaning) in STATE.items()
     )
+    variables += (netcdf.Variable(SAMPLE, ("sample", "input"), dtype, "random sample of the data shown, scaled"),)
+    sample = network._sample
     attributes = {
         "format": FORMAT,
         "model": type(network).__name__,
         "parameters": json.dumps(plain, default=_number),
         **{name: notation.to_text(parameters[name]) for name in VALUES},
         "fitted": json.dumps({name: getattr(network, name) for name in FITTED}, default=_number),
+        "sample": json.dumps(sample.offered),
         "feature_names": json.dumps(_feature_names(network)),
         "on_off": json.dumps(_on_off(model) if model is not network else None),
         "notes": json.dumps(notes),
         **versions_in_files(),
     }
+    sizes = dict(neuron=n, presynaptic=n, input=m, sample=len(sample.rows))
     files.make_writable("path", path, path.parent)
     if path.is_dir():
         raise InputError(f"path is {str(path)!r}, which is a folder; it must be a file, like model.nc")
     with (
         files.atomic(path, path.parent) as temporary,
-        netcdf.writing(temporary, dict(neuron=n, presynaptic=n, input=m), variables, attributes) as out,
+        netcdf.writing(temporary, sizes, variables, attributes) as out,
     ):
         for name, array in state._asdict().items():
             out.put(name, array)
+        out.put(SAMPLE, sample.rows)
 
 
 def read(path: Path, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -103,6 +116,7 @@ def read(path: Path, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
                 )
             text = {name: value for name, value in file.attrs.items() if isinstance(value, str)}
             arrays = {name: file[name][()] for name in State._fields}
+            rows = file[SAMPLE][()] if SAMPLE in file else arrays["W"][:0]
         found = {name: json.loads(text[name]) for name in ("parameters", "fitted", "feature_names", "on_off", "notes")}
         cls = MODELS[text["model"]]
         written = {name: text[name] for name in VALUES}
@@ -110,11 +124,15 @@ def read(path: Path, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         why = "there is no such file" if not path.exists() else f"it cannot be read: {error}"
         raise InputError(f"path is {str(path)!r}; {why}") from None
     parts = {name: notation.from_text(name, written[name], given) for name in VALUES}
+    kept = json.loads(text.get("sample", "0"))
+    found["parameters"].setdefault("readout", False)  # as in versions that had none
+    found["fitted"].setdefault("validation_scores_", [])
     network = cls(**found["parameters"], **parts)
+    network._sample = Sample(rows, kept)
     network.state_ = State(**{**arrays, "M": np.asfortranarray(arrays["M"])})
     network.make_network(1, 1)  # checks the values that were given
     for name, value in found["fitted"].items():
-        setattr(network, name, tuple(value) if isinstance(value, list) else value)
+        setattr(network, name, tuple(value) if name == "image_shape_" and value else value)
     _name_features(network, found["feature_names"])
     return _with_on_off(network, found["on_off"]), found["notes"]
 

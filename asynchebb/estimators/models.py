@@ -8,6 +8,7 @@ from typing import ClassVar
 from asynchebb.checks import non_negative
 from asynchebb.contracts import Schedule
 from asynchebb.estimators.hebbian import HebbianNetwork
+from asynchebb.estimators.parameters import Parameters
 from asynchebb.estimators.silence import PATIENCE
 from asynchebb.schedules import Asynchronous, Continuous, Discrete
 
@@ -64,7 +65,8 @@ class ContinuousHebbian(HebbianNetwork):
 MODELS = {"asynchronous": AsyncHebbian, "discrete": DiscreteHebbian, "continuous": ContinuousHebbian}
 
 _HEADING = "    Parameters\n    ----------\n"
-for _model in MODELS.values():  # their own parameters first, then those that all have
+for _model in MODELS.values():  # their own parameters first, then those that all have, then the attributes
     _about, _, _own = (_model.__doc__ or "").partition(_HEADING)
-    _common = (HebbianNetwork.__doc__ or "").partition(_HEADING)[2]
-    _model.__doc__ = f"{_about.rstrip()}\n\n{_HEADING}{_own.rstrip(' ')}{_common}"
+    _common = (Parameters.__doc__ or "").partition(_HEADING)[2].rstrip()
+    _attributes = (HebbianNetwork.__doc__ or "").partition("\n\n")[2]
+    _model.__doc__ = f"{_about.rstrip()}\n\n{_HEADING}{_own.rstrip(' ')}{_common}\n\n{_attributes}"

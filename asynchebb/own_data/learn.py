@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ MEASURED = 2000  # and at the end
 POINTS = 20  # of the error curve
 SHOWN = 12  # samples drawn with their reconstructions
 SAVE_EVERY = 10.0  # seconds
+WRITTEN = (".npy", ".npz", ".csv", ".tsv", ".parquet")  # what codes can be written to
 
 # Measures taken at the end, by their names in the table; and the labels of all rows of the table.
 AT_END = {
@@ -104,6 +106,7 @@ def _trained(
     saved_at = time.monotonic()
     if not hasattr(network, "state_"):
         network.begin(X)  # before the folder is created, since X may be rejected
+        network._keep(X.reshape(len(X), -1))  # so that the untrained network has a readout too
         notes["curve"].append([0, 1 - network.score(test)])
     files.make_writable("out", out, out)
 
@@ -133,8 +136,9 @@ def _trained(
 def _identity(network: HebbianNetwork, data: Data) -> str:
     """Identifies a model by its parameters, including user-defined equations, and its data."""
     X = data.flat
-    equations = network.make_network(network.n_components, X.shape[1])
+    equations = network.make_network(network.n_components or X.shape[1], X.shape[1])
     how: tuple = (network.hold, network.settle, network.max_iter, network.scale, network.random_state, network.engine)
+    how += (network.readout,)
     how += ("from rest",) * bool(network.from_rest)  # which older models were not
     return provenance.identity([type(network).__name__, equations, how, data.X.shape, str(data.X.dtype)], X)
 
@@ -162,13 +166,15 @@ def _measures(network: HebbianNetwork, X: np.ndarray, codes: np.ndarray, data: D
 def encode(
     model: Any, data: Data, out: Path, on_progress: Callable[[int, int], object] = lambda done, of: None
 ) -> None:
-    """Write the codes of all samples, a few thousand at a time; a .npz also gets the labels, if there are any."""
-    if out.suffix not in (".npy", ".npz") or out.is_dir():
-        raise InputError(f"out is {str(out)!r}; it must be a file that ends in .npy or .npz")
+    """Write the codes of all samples, a few thousand at a time; all but .npy also get the labels, if there are any."""
+    if out.suffix not in WRITTEN or out.is_dir():
+        raise InputError(f"out is {str(out)!r}; it must be a file that ends in {', '.join(WRITTEN)}")
+    if out.suffix == ".parquet" and not find_spec("pyarrow"):
+        raise InputError(f"out is {str(out)!r}; to write Parquet, install pyarrow: pip install 'asynchebb[parquet]'")
     files.make_writable("out", out, out.parent)
     neurons = len(model_file.network_in(model).state_.W)
     with files.atomic(out, out.parent) as temporary:
-        whole = out.suffix == ".npz"
+        whole = out.suffix != ".npy"
         codes: Any = (
             np.empty((len(data.X), neurons), np.float32)
             if whole
@@ -177,9 +183,21 @@ def encode(
         for start in range(0, len(data.X), ROWS):
             codes[start : start + ROWS] = model.transform(data.X[start : start + ROWS])
             on_progress(min(start + ROWS, len(data.X)), len(data.X))
-        if whole:
+        labels: dict[str, Any] = {} if data.labels is None else {"label": data.labels}
+        if out.suffix == ".npz":
             with open(temporary, "wb") as file:
-                labels: dict[str, Any] = {} if data.labels is None else {"labels": data.labels}
-                np.savez(file, codes=codes, **labels)
+                np.savez(file, codes=codes, **{f"{name}s": values for name, values in labels.items()})
+        elif whole:
+            _write_table(codes, labels, temporary, out.suffix)
         else:
             codes.flush()
+
+
+def _write_table(codes: np.ndarray, labels: dict[str, Any], path: Path, suffix: str) -> None:
+    import pandas as pd
+
+    table = pd.DataFrame(codes, columns=[f"neuron_{i}" for i in range(codes.shape[1])]).assign(**labels)
+    if suffix == ".parquet":
+        table.to_parquet(path, index=False)
+    else:
+        table.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")

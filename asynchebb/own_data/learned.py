@@ -93,7 +93,7 @@ def _captions(learned: Learned) -> dict[str, str]:
 def _how(learned: Learned, out: Path) -> dict[str, str]:
     """How the model was made, and how it is used."""
     network, data, model = learned.network, learned.data, out / "model.nc"
-    parameters = ", ".join(f"{name}={value!r}" for name, value in network.get_params().items())
+    parameters = ", ".join(f"{name}={value!r}" for name, value in network.get_params(deep=False).items())
     split = ", signed, and so split into an ON and an OFF channel" if learned.is_split else ""
     rows = {
         "data": f"{data.name}: {len(data.X):,} samples of {' × '.join(map(str, data.X.shape[1:]))} numbers{split}",

@@ -6,19 +6,25 @@ from typing import Any
 
 import numpy as np
 
+from asynchebb.dynamics import Projected
 from asynchebb.estimators import MODELS as NETWORKS
+from asynchebb.rules import Oja
 
+RETENTIVE = "asynchronous, retentive"  # the settings that forget least without losing elsewhere (docs/own_data.md)
 OTHERS = ("MiniBatchNMF", "MiniBatchDictionaryLearning", "IncrementalPCA", "FastICA")
 RAW = "raw data"  # the baseline for the classifiers
-METHODS = (*NETWORKS, *OTHERS, RAW)
+OURS = ("asynchronous", RETENTIVE, "discrete", "continuous")
+METHODS = (*OURS, *OTHERS, RAW)
 
 BATCH = 100  # samples per call of partial_fit
 
 
 def make(method: str, n: int, seed: int, passes: int) -> Any:
     """A method with its own defaults, except for the number of components and the seed."""
-    if method in NETWORKS:
-        return NETWORKS[method](n, scale=None, max_iter=passes, random_state=seed)  # the data are already scaled
+    if method in OURS:
+        model = NETWORKS["asynchronous" if method == RETENTIVE else method]
+        model = model(n, scale=None, max_iter=passes, random_state=seed)  # the data are already scaled
+        return model.set_params(rule=Oja(0.002), dynamics=Projected(), r_b=2) if method == RETENTIVE else model
     from sklearn import decomposition
 
     if method == "IncrementalPCA":
@@ -46,3 +52,13 @@ def _fast_ica(n: int, seed: int) -> Any:
 
 def reconstructed(model: Any, codes: np.ndarray) -> np.ndarray:
     return model.inverse_transform(codes) if hasattr(model, "inverse_transform") else codes @ model.components_
+
+
+def by_weights(model: Any, codes: np.ndarray) -> np.ndarray | None:
+    """A network's reconstruction by the paper's Wᵀy; None for other methods."""
+    if type(model) not in NETWORKS.values():
+        return None
+    before = model.readout
+    again = model.set_params(readout=False).inverse_transform(codes)
+    model.set_params(readout=before)
+    return again

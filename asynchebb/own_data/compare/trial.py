@@ -14,7 +14,7 @@ from asynchebb import measures as shared
 from asynchebb import metrics
 from asynchebb.contracts import Stimulus
 from asynchebb.measures import Measure
-from asynchebb.own_data.compare.methods import BATCH, NETWORKS, RAW, make, reconstructed
+from asynchebb.own_data.compare.methods import BATCH, NETWORKS, RAW, by_weights, make, reconstructed
 
 TESTED = 0.25  # share of the samples held out for testing
 PHASES = 5  # the classes are divided into at most this many groups
@@ -53,6 +53,12 @@ def _described(name: str, label: str, better: str, meaning: str) -> Measure:
 MEASURES: dict[str, Measure] = {
     "error": shared.MEASURES["code_error"],
     "residual": shared.MEASURES["residual"],
+    "weights_error": _described(
+        "weights_error",
+        "reconstruction error of Wᵀy",
+        "less",
+        "1 − cos(x, Wᵀy) on the test samples: a network's reconstruction by its own weights, as in the paper",
+    ),
     "readout": _described(
         "readout",
         "error of the best linear readout",
@@ -77,10 +83,18 @@ MEASURES: dict[str, Measure] = {
         f"the classes are learned in up to {PHASES} groups, one after the other; how far the error on earlier groups "
         "has risen above its minimum by the end",
     ),
+    "weights_forgetting": _described(
+        "weights_forgetting", "forgetting of Wᵀy", "less", "the same for a network's reconstruction by its own weights"
+    ),
     "error_after_phases": _described(
         "error_after_phases", "error after the groups", "less", "reconstruction error on all groups after the last one"
     ),
-    "fit_seconds": _described("fit_seconds", "seconds to fit", "less", "wall time of fit, without compilation"),
+    "fit_seconds": _described(
+        "fit_seconds",
+        "seconds to fit",
+        "less",
+        "wall time of fit and, for a network, of learning its readout, without compilation",
+    ),
     "learned_per_second": _described(
         "learned_per_second",
         "learned per second",
@@ -118,6 +132,7 @@ def measure(
         _warm_up(make(method, n, seed, 1), X[train[: 2 * n]])
         before, started = _memory(reset=True), time.perf_counter()
         model = make(method, n, seed, passes).fit(X[train])
+        getattr(model, "readout_", None)  # which a network learns when it is first needed
         fitted = time.perf_counter()
         codes = model.transform(X[test])
         encoded = time.perf_counter()
@@ -132,6 +147,8 @@ def measure(
                 **shared.factors_of(stimulus),
             ),
         }
+        if (again := by_weights(model, codes)) is not None:
+            found["weights_error"] = _error(X[test], again)
         if before is not None and (after := _memory()) is not None:
             found["megabytes"] = after - before
         trained = model.transform(X[train])
@@ -146,7 +163,7 @@ def _warm_up(model: Any, X: np.ndarray) -> None:
     """Compile and load everything first, so that this does not count towards the method's time and memory."""
     if type(model) in NETWORKS.values():
         model.set_params(hold=1, settle=1)
-    model.fit(X).transform(X)
+    reconstructed(model.fit(X), model.transform(X))
 
 
 def _memory(reset: bool = False) -> float | None:
@@ -227,12 +244,15 @@ def _forgetting(
     if min(map(len, shown)) < n or not all(map(len, tested)):
         return {}  # too few samples per group for some of the methods
     model, rng = begin(), np.random.default_rng(seed)
-    E = np.empty((len(groups), len(groups)))
+    E, E_of_weights = np.empty((2, len(groups), len(groups)))
     for phase, rows in enumerate(shown):
         for _ in range(passes):
             for batch in _batches(rng.permutation(rows), n):
                 model.partial_fit(X[batch])
         for group, rows_tested in enumerate(tested):
-            again = reconstructed(model, model.transform(X[rows_tested]))
-            E[phase, group] = _error(X[rows_tested], again)
-    return {"forgetting": metrics.forgetting(E), "error_after_phases": float(E[-1].mean())}
+            codes = model.transform(X[rows_tested])
+            E[phase, group] = _error(X[rows_tested], reconstructed(model, codes))
+            if (again := by_weights(model, codes)) is not None:
+                E_of_weights[phase, group] = _error(X[rows_tested], again)
+    of_weights = {"weights_forgetting": metrics.forgetting(E_of_weights)} if again is not None else {}
+    return {"forgetting": metrics.forgetting(E), **of_weights, "error_after_phases": float(E[-1].mean())}

@@ -1,0 +1,176 @@
+"""The parameters that all estimators share: their defaults, their checks, and the network they define."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from asynchebb import engines
+from asynchebb.checks import InputError, at_least, non_negative, one_of, positive, true_or_false
+from asynchebb.contracts import Dynamics, Rule, Schedule, Weights
+from asynchebb.network import READINGS, Network
+
+READING = READINGS["notebook"]  # supplies the value of a parameter that is None
+VALUES = ("rule", "dynamics", "weights")  # parameters that are values with fields of their own
+
+
+def norm_or_positive(name: str, value: object) -> None:
+    try:
+        if value is not None and value != "norm":
+            positive(name, value)
+    except InputError:
+        raise InputError(f'{name} is {value!r}; it must be "norm", a number above 0, or None') from None
+
+
+def or_none(check: Callable[[str, Any], None]) -> Callable[[str, Any], None]:
+    def check_unless_none(name: str, value: object) -> None:
+        try:
+            if value is not None:
+                check(name, value)
+        except InputError as error:
+            raise InputError(f"{error}, or None") from None
+
+    return check_unless_none
+
+
+def share(name: str, value: object) -> None:
+    positive(name, value)
+    if not value < 1:  # type: ignore[operator]
+        raise InputError(f"{name} is {value!r}; it must be a number above 0 and below 1")
+
+
+def number_of_jobs(name: str, value: object) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer) or value == 0):
+        raise InputError(f"{name} is {value!r}; it must be a number of threads, or −1 or None for all cores")
+
+
+@dataclass(eq=False, repr=False)
+class Parameters(BaseEstimator):
+    """The parameters of the models, and the network they define once a schedule is added.
+
+    Parameters
+    ----------
+    n_components : int or None, default=100
+        Number of neurons; None: as many as the data have features.
+    rule, dynamics, weights : default=None
+        Values like `ah.Oja(eta=0.01)`, `ah.Projected()`, `ah.Gaussian()`, or your own; None: the model's default. Their
+        constants can be set by themselves, in a search for instance: `rule__eta=0.02`.
+    hold : int, default=500
+        Euler steps per sample while the network learns.
+    from_rest : bool, default=False
+        Whether activity starts from rest at each sample during learning, or carries over from the previous one.
+    settle : int, default=500
+        Euler steps for which `transform` lets the network settle on each sample, from rest.
+    max_iter : int, default=10
+        Number of passes of `fit` through the data, each in a new random order; with `tol`, the largest number.
+    tol : float or None, default=None
+        If a number, `fit` holds out a share of the data, computes the score on it after each pass, and stops once it
+        has not risen by more than `tol` for `n_iter_no_change` passes.
+    validation_fraction : float, default=0.1
+        The share of the data that `fit` holds out if `tol` is a number.
+    n_iter_no_change : int, default=2
+        Passes without progress after which `fit` stops if `tol` is a number.
+    warm_start : bool, default=False
+        If True, `fit` continues from the weights and scale of the previous fit.
+    scale : "norm", a number, or None, default="norm"
+        Divisor for the data (`scale_`). "norm": the number that brings their root mean square norm to √27, that of
+        the paper's stimuli; `fit` computes it from all data, `partial_fit` from the first batch that is not all zero.
+        None: use the data unscaled.
+    readout : bool, default=True
+        Whether `inverse_transform` and `score` use a linear readout of the codes, found by least squares on a random
+        sample of the data shown (4,096, or ten per neuron if that is more), which the model keeps. False: they use the
+        paper's Wᵀy, and no data are kept.
+    learning : bool, default=True
+        False: the weights are frozen while the activity still evolves.
+    random_state : int, RandomState or None, default=None
+        Seeds the initial weights and the order in which `fit` shows the data.
+    verbose : bool, default=False
+        Print a line per pass through the data.
+    engine : "cpu" or "reference", default="cpu"
+    n_jobs : int or None, default=None
+        Threads that encode; None or −1: one per core. Learning uses one, and all cores from 4,000 neurons on.
+
+    `n_components`, `weights`, `scale` and `random_state` take effect when training starts; the others may be changed
+    between calls to `partial_fit`.
+    """
+
+    n_components: int | None = 100
+    _: KW_ONLY
+    rule: Rule | None = None
+    dynamics: Dynamics | None = None
+    weights: Weights | None = None
+    hold: int = 500
+    from_rest: bool = False
+    settle: int = 500
+    max_iter: int = 10
+    tol: float | None = None
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 2
+    warm_start: bool = False
+    scale: str | float | None = "norm"
+    readout: bool = True
+    learning: bool = True
+    random_state: int | np.random.RandomState | None = None
+    verbose: bool = False
+    engine: str = "cpu"
+    n_jobs: int | None = None
+
+    accepted: ClassVar[dict[str, Callable[[str, Any], None]]] = {
+        "n_components": or_none(at_least(1)),
+        **dict.fromkeys(("hold", "settle", "max_iter", "n_iter_no_change"), at_least(1)),
+        **dict.fromkeys(("from_rest", "warm_start", "readout", "learning"), true_or_false),
+        "tol": or_none(non_negative),
+        "validation_fraction": share,
+        "scale": norm_or_positive,
+        "engine": partial(one_of, accepted=engines.NAMES),
+        "n_jobs": number_of_jobs,
+    }
+    model: ClassVar[str] = "asynchronous"  # the model that supplies the default rule
+
+    def schedule(self) -> Schedule:
+        """The schedule, which determines when a neuron's weights may change."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method schedule(self) that returns its schedule")
+
+    def make_network(self, n: int, m: int) -> Network:
+        """The network defined by the parameters, with n neurons and m inputs."""
+        network = Network(n, m, schedule=self.schedule(), **self._values())
+        return network if self.learning else network.frozen()
+
+    def _values(self) -> dict[str, Any]:
+        """Rule, dynamics and weights: those given, or the defaults."""
+        defaults = {"rule": getattr(READING, self.model), "dynamics": READING.dynamics, "weights": READING.weights}
+        return {kind: defaults[kind] if getattr(self, kind) is None else getattr(self, kind) for kind in VALUES}
+
+    def _check_parameters(self) -> None:
+        for name, check in self.accepted.items():
+            check(name, getattr(self, name))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """All parameters; if `deep`, also the constants of rule, dynamics and weights, as rule__eta."""
+        found = super().get_params(deep=deep)
+        for kind, value in self._values().items() if deep else ():
+            found |= {f"{kind}__{name}": getattr(value, name) for name in _constants(value)}
+        return found
+
+    def set_params(self, **params: Any) -> Parameters:
+        """Set parameters. `rule__eta=0.02` replaces the rule by one with this constant; so for dynamics and weights."""
+        nested = {name: params[name] for name in params if "__" in name and name.partition("__")[0] in VALUES}
+        super().set_params(**{name: value for name, value in params.items() if name not in nested})
+        for name, constant in nested.items():
+            kind, _, field = name.partition("__")
+            value = self._values()[kind]
+            if field not in _constants(value):
+                raise InputError(
+                    f"{name} is given, but {value!r} has no {field}; it has {', '.join(_constants(value)) or 'none'}"
+                )
+            setattr(self, kind, replace(value, **{field: constant}))
+        return self
+
+
+def _constants(value: Any) -> list[str]:
+    return [field.name for field in fields(value)] if hasattr(value, "__dataclass_fields__") else []
