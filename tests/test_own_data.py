@@ -5,7 +5,6 @@ import importlib.util
 import json
 import re
 import struct
-import sys
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from sklearn.decomposition import PCA
 from test_cli import call, call_here, refused
 
 import asynchebb as ah
-from asynchebb import engines, notation
+from asynchebb import engines, notation, tables
 from asynchebb.engines import reference
 from asynchebb.estimators import model_file
 from asynchebb.own_data import compare, learn, load
@@ -291,12 +290,11 @@ def test_tables_are_read_and_written(suffix, tmp_path):
 
 
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setattr(learn, "find_spec", lambda name: None)
+    monkeypatch.setattr(tables, "find_spec", lambda name: None)
     (tmp_path / "x.parquet").write_bytes(b"PAR1")
-    with pytest.raises(ValueError, match="to read Parquet, install pyarrow"):
+    with pytest.raises(ValueError, match=r"data is .* Parquet needs pyarrow"):
         load.load(str(tmp_path / "x.parquet"))
-    with pytest.raises(ValueError, match="to write Parquet, install pyarrow"):
+    with pytest.raises(ValueError, match=r"out is .* Parquet needs pyarrow"):
         learn.encode(None, None, tmp_path / "x.parquet")
 
 
@@ -305,7 +303,7 @@ def test_the_commands_learn_and_encode(tmp_path):
     done = call("learn", "x.npz", "--n", 8, "--passes", 1, "--hold", 50, "--out", "out", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[-3:] == ["out/model.nc", "out/fields.png", "out/report.html"]
-    assert "60/60 samples" in done.stdout and "reconstruction error" in done.stdout
+    assert "reconstruction error" in done.stdout
     done = call_here("encode", "out/model.nc", "x.npz", "--out", "codes.npz", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     for out in ("x.npz", "out"):

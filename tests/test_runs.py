@@ -153,13 +153,19 @@ def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
         ah.record(a_run(seed=1), tmp_path / "kept.nc")
 
 
+def with_tests(step):
+    """The steps done once training is at this one and has been tested there: the bar counts tests too."""
+    run = a_run()
+    return step + sum(stop <= step for *_, stop in run.stops()) * run.steps_per_test
+
+
 KILLED = textwrap.dedent("""
     import os, signal, sys
     import numpy as np
     sys.path.insert(0, {tests!r})
     import asynchebb as ah
     from asynchebb.runs import recording
-    from test_runs import a_run
+    from test_runs import a_run, with_tests
 
     def die(*_, **__):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -171,7 +177,7 @@ KILLED = textwrap.dedent("""
     moment, folder = sys.argv[1:]
     progress = lambda done: None
     if moment.isdigit():
-        progress = die_at(int(moment))
+        progress = die_at(with_tests(int(moment)))
     elif moment == "while a part is written":
         write, parts = np.savez, []
         def savez(file, **arrays):
@@ -221,8 +227,8 @@ def test_a_killed_run_goes_on_and_does_not_start_over(tmp_path):
     subprocess.run([sys.executable, script, "2000", tmp_path / "runs"])
     steps = []
     ah.record(a_run(), tmp_path / "runs", on_progress=steps.append)
-    assert steps[0] == 1600  # the last snapshot before the kill
-    assert steps == sorted(steps) and steps[-1] == 3900
+    assert steps[0] == with_tests(1600)  # the last snapshot before the kill
+    assert steps == sorted(steps) and steps[-1] == with_tests(3900) == a_run().steps_with_tests
 
 
 @pytest.mark.parametrize("which", [0, 1, -1])

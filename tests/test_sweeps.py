@@ -73,7 +73,10 @@ def test_the_command_runs_a_grid_and_python_opens_it(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "12 of 12 runs done, 0 failed" in done.stdout
-    assert "12 of 12 done, 0 running, 0 failed, 0 waiting" in call_here("sweep", "status", tmp_path / "F").stdout
+    assert (
+        "schedule.r_b (3) × seed (4): 12 of 12 done, 0 running, 0 failed"
+        in call_here("sweep", "status", tmp_path / "F").stdout
+    )
     dataset = ah.open_sweep(tmp_path / "F")
     assert dataset.error.dims == ("schedule.r_b", "seed") and dataset.error.notnull().all()
     assert dataset["schedule.r_b"].values.tolist() == [0.5, 1, 2] and dataset.seed.values.tolist() == [0, 1, 2, 3]

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from asynchebb import progress
 from asynchebb.cli import learn, shared, sweep
-from asynchebb.cli.shared import print_table, progress
+from asynchebb.cli.shared import print_table
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -46,13 +47,14 @@ def run(
 
     A finished run is not repeated; an interrupted one resumes where it stopped.
     """
-    from asynchebb.drawing import figures
-    from asynchebb.runs.recording import file_of, record
-    from asynchebb.runs.saved import summary
+    with progress.working("starting"):
+        from asynchebb.drawing import figures
+        from asynchebb.runs.recording import file_of, record
+        from asynchebb.runs.saved import summary
 
     requested = options.run()
-    with shared.warnings_as_sentences(), progress() as started:
-        dataset = record(requested, out, engine, on_progress=started(options.model, requested))
+    with shared.warnings_as_sentences():
+        dataset = record(requested, out, engine, progress=True)
     if dataset.attrs["engine"] != engine:
         typer.echo(f"this run was already finished, on the {dataset.attrs['engine']} engine")
     picture = file_of(requested, out).with_suffix(".png")
@@ -133,13 +135,13 @@ def reproduce(
 
     Finished runs are not repeated: if interrupted, the same command resumes, and once complete it only redraws.
     """
-    from asynchebb.reproduction import reproduce as all_experiments
-    from asynchebb.sweeps import executors
-    from asynchebb.sweeps.progress import bar
+    with progress.working("starting"):
+        from asynchebb.reproduction import reproduce as all_experiments
+        from asynchebb.sweeps import bar, executors
 
     known = 0 if dask is not None or slurm is not None else workers or executors.cores()
     executor = shared.executor(workers, dask, slurm, all_experiments.sweep_folder(out))
-    with bar(out) as on_status:
+    with bar(str(out)) as on_status:
         outcome = all_experiments.reproduce(
             figures or [], scale, out, executor, known, engine, retry_failed, on_status, typer.echo, beside
         )
@@ -170,12 +172,13 @@ def movie(
 @app.command()
 def warmup() -> None:
     """Compile the paper's models in advance, so that the first run of each starts immediately."""
-    from asynchebb.engines import cpu
-    from asynchebb.network import MODELS
+    with progress.working("starting"):
+        from asynchebb.engines import cpu
+        from asynchebb.network import MODELS
 
     for name, preset in MODELS.items():
-        # Snapshots are tested on a frozen copy of the network.
-        new = [cpu.warm_up(network) for network in (preset(), preset().frozen())]
+        with progress.working(f"compiling {name}"):  # snapshots are tested on a frozen copy of the network
+            new = [cpu.warm_up(network) for network in (preset(), preset().frozen())]
         typer.echo(f"{name}: {'compiled' if any(new) else 'already compiled'}")
     typer.echo(str(cpu.cache_folder()))
 

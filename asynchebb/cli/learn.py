@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from asynchebb import progress
 from asynchebb.cli import shared
 
 DataText = Annotated[
@@ -72,11 +73,12 @@ def learn(
 
     A finished model is not trained again; an interrupted one resumes where it stopped.
     """
-    from asynchebb import notation
-    from asynchebb.checks import InputError, at_least, one_of
-    from asynchebb.estimators import MODELS
-    from asynchebb.own_data import learn
-    from asynchebb.own_data import load as datasets
+    with progress.working("starting"):
+        from asynchebb import notation
+        from asynchebb.checks import InputError, at_least, one_of
+        from asynchebb.estimators import MODELS
+        from asynchebb.own_data import learn
+        from asynchebb.own_data import load as datasets
 
     one_of("model", model, MODELS)
     for name, value in (("n", n), ("passes", passes), ("hold", hold), ("settle", settle)):
@@ -90,7 +92,8 @@ def learn(
     options = {**parts, **burst, "hold": hold, "settle": settle, "max_iter": passes, "scale": _scale(scale)}
     options |= {"from_rest": from_rest, "readout": readout}
     network = MODELS[model](n, random_state=seed, engine=engine, **options)
-    shown = datasets.load(data, array)
+    with progress.working(f"reading {data}"):
+        shown = datasets.load(data, array)
     with _sentences(), _progress(f"{model} on {shown.name}") as on_progress:
         measures = learn.learn(network, shown, out, "asynchebb " + shlex.join(sys.argv[1:]), on_progress)
     shared.print_table(f"{type(network).__name__} on {shown.name}", measures, learn.ROW_LABELS)
@@ -109,13 +112,14 @@ def encode(
     ] = Path("codes.npy"),
 ) -> None:
     """Encode data: write the settled rates for each sample, an array (samples, neurons)."""
-    from asynchebb import notation
-    from asynchebb.checks import InputError
-    from asynchebb.estimators import model_file
-    from asynchebb.own_data import learn
-    from asynchebb.own_data import load as datasets
-    from asynchebb.rules import Hebbian
-    from asynchebb.weights import Exponential
+    with progress.working("starting"):
+        from asynchebb import notation
+        from asynchebb.checks import InputError
+        from asynchebb.estimators import model_file
+        from asynchebb.own_data import learn
+        from asynchebb.own_data import load as datasets
+        from asynchebb.rules import Hebbian
+        from asynchebb.weights import Exponential
 
     if Path(data).exists() and out.exists() and out.samefile(data):
         raise InputError(f"out is {str(out)!r}, which is the data file; it must be a different file")
@@ -123,8 +127,9 @@ def encode(
     given = {"rule": Hebbian(), "weights": Exponential()} | (
         {} if dynamics is None else {"dynamics": notation.parse("dynamics", dynamics)}
     )
-    coder, _ = model_file.read(model, given)
-    shown = datasets.load(data, array, labels)
+    with progress.working(f"reading {model} and {data}"):
+        coder, _ = model_file.read(model, given)
+        shown = datasets.load(data, array, labels)
     with _sentences(), _progress("encoding") as on_progress:
         learn.encode(coder, shown, out, on_progress)
     typer.echo(str(out))
@@ -150,19 +155,20 @@ def compare(
     """
     from rich import box
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.table import Table
 
-    from asynchebb.own_data import compare
-    from asynchebb.own_data import load as datasets
-    from asynchebb.own_data.compare import trial
+    with progress.working("starting"):
+        from asynchebb.own_data import compare
+        from asynchebb.own_data import load as datasets
+        from asynchebb.own_data.compare import trial
 
-    shown = datasets.load(data, array, labels)
-    with Progress(TextColumn("{task.description:>28}"), BarColumn(), MofNCompleteColumn()) as bars:
-        task = bars.add_task("comparing", total=None)
+    with progress.working(f"reading {data}"):
+        shown = datasets.load(data, array, labels)
+    with progress.shown("measurements") as begin:
+        update = begin("comparing", None)
 
         def on_progress(doing: str, done: int, of: int) -> None:
-            bars.update(task, description=doing, completed=done, total=of)
+            update(done, of, doing)
 
         outcome = compare.compare(shown, n, out, seeds, passes, method or (), on_progress)
     title = f"{shown.name}: {outcome['components']} components"
@@ -206,15 +212,6 @@ def _sentences() -> Iterator[None]:
 
 @contextmanager
 def _progress(name: str) -> Iterator[Any]:
-    """A progress bar: samples done, samples per second, time left."""
-    from rich import progress as bars
-
-    with shared.bar("samples") as shown:
-        tasks: list[bars.TaskID] = []
-
-        def done(samples: int, of: int) -> None:
-            if not tasks:  # only once learning has begun: the input may still be rejected
-                tasks.append(shown.add_task(name, total=of, completed=samples))
-            shown.update(tasks[0], completed=samples)
-
-        yield done
+    """Samples done, samples per second, time left."""
+    with progress.shown("samples") as begin:
+        yield begin(name, None)

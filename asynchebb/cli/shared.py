@@ -121,43 +121,6 @@ def takes_run_options(**defaults: Any) -> Callable[[Callable[..., None]], Callab
     return decorate
 
 
-def bar(things: str) -> Any:
-    """A set of progress bars: steps (or samples) done, steps per second, time left."""
-    from rich import progress as bars
-
-    class Speed(bars.ProgressColumn):
-        def render(self, task: bars.Task) -> str:
-            return f"{task.speed:,.0f} {things}/s" if task.speed else ""
-
-    return bars.Progress(
-        bars.TextColumn("{task.description:>12}"),
-        bars.BarColumn(),
-        bars.TextColumn(f"{{task.completed:,.0f}}/{{task.total:,.0f}} {things}"),
-        Speed(),
-        bars.TimeRemainingColumn(),
-    )
-
-
-@contextmanager
-def progress() -> Iterator[Callable[[str, Run], Callable[[int], object]]]:
-    """A bar for each run."""
-    from rich import progress as bars
-
-    with bar("steps") as shown:
-
-        def started(name: str, run: Run) -> Callable[[int], object]:
-            tasks: list[bars.TaskID] = []
-
-            def done(steps: int) -> None:
-                if not tasks:  # only once the run has begun: it may still be rejected
-                    tasks.append(shown.add_task(name, total=run.steps, completed=steps))
-                shown.update(tasks[0], completed=steps)
-
-            return done
-
-        yield started
-
-
 def executor(workers: int | None, dask: str | None, slurm: str | None, out: Path) -> AbstractContextManager[Any]:
     """The executor that these options select."""
     from asynchebb.checks import InputError

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from asynchebb import progress
 from asynchebb.cli import shared
 
 if TYPE_CHECKING:
@@ -65,10 +66,10 @@ def run(
 
     If interrupted, the same command resumes. A run that fails is recorded with its error.
     """
-    from asynchebb.checks import InputError
-    from asynchebb.sweeps import run_grid
-    from asynchebb.sweeps.grid import axis_from_text, grid
-    from asynchebb.sweeps.progress import bar
+    with progress.working("starting"):
+        from asynchebb.checks import InputError
+        from asynchebb.sweeps import bar, run_grid
+        from asynchebb.sweeps.grid import axis_from_text, grid
 
     base = options.run()
     tied = [[name.strip() for name in names.split(",")] for names in zip or []]
@@ -87,7 +88,7 @@ def run(
             "vary names model, which brings its own rule and schedule; --rule and --schedule must be left out"
         )
     made = grid(base, axes, tied)
-    with bar(out) as on_status:
+    with bar(str(out)) as on_status:
         executor = shared.executor(workers, dask, slurm, out)
         points, status = run_grid(made, out, executor, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
     typer.echo(f"{status.done} of {status.total} runs done, {status.failed} failed: {out}")
@@ -159,28 +160,60 @@ def _values(base: Any, name: str, given: Any) -> list:
 
 
 @app.command()
-def status(folder: TheFolder) -> None:
-    """Show the progress of a sweep started on any machine: runs done, running, failed, time left."""
-    from datetime import datetime
+def status(
+    folder: TheFolder,
+    watch: Annotated[bool, typer.Option("--watch", help="follow the latest sweep until it has ended")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="everything about all sweeps, as JSON")] = False,
+) -> None:
+    """Show the progress of the sweeps in a folder, started on any machine: runs done, running, failed, time left."""
+    import json
 
-    from asynchebb.sweeps import Folder
-    from asynchebb.sweeps.progress import time_left
+    from asynchebb.sweeps import Folder, watched
 
     at = Folder(folder)
-    for name in reversed(at.grid_names()):
+    names = [*reversed(at.grid_names())]
+    if as_json:
+        typer.echo(json.dumps([at.points(name).facts() for name in names], indent=1))
+        return
+    if watch:
+        watched(at.points(names[0]))
+    for name in names:
         points = at.points(name)
         now = points.status()
-        groups = points.content["axes"]
-        sizes = ("|".join(axis["name"] for axis in group) + f" ({len(group[0]['values'])})" for group in groups)
-        axes = " × ".join(sizes)
-        started = datetime.fromtimestamp(points.started).isoformat(" ", "seconds")
-        typer.secho(f"{name}  {axes}, started {started}", bold=True)
-        typer.echo(f"  {points.content['run']}")
-        typer.echo(
-            f"  {now.done} of {now.total} done, {now.running} running, {now.failed} failed, {now.waiting} waiting"
-            + time_left(now)
-        )
-        _print_failures(points)
+        typer.echo(f"{name}  {points.axes_in_words}: {now.done} of {now.total} done, {now.in_words}")
+        if name == names[0]:
+            _print_failures(points)
+
+
+@app.command()
+def export(
+    folder: TheFolder,
+    table: Annotated[Path, typer.Argument(help="file to write: .csv, .tsv or .parquet")],
+    grid: TheGrid = None,
+) -> None:
+    """Write a table with a row per run: its values on the axes, its measures, its file, its error."""
+    from asynchebb import tables
+    from asynchebb.sweeps import dataset
+
+    tables.check("table", table)
+    tables.write("table", dataset.table(dataset.open_sweep(folder, grid)), table)
+    typer.echo(str(table))
+
+
+@app.command()
+def rm(
+    folder: TheFolder,
+    grid: Annotated[str, typer.Argument(help="the sweep to delete, as `sweep status` names it")],
+    yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,
+) -> None:
+    """Delete a sweep and its runs; runs that other sweeps in the folder share stay."""
+    from asynchebb.sweeps import Folder
+
+    at = Folder(folder)
+    points = at.points(grid)
+    if not yes:
+        typer.confirm(f"Delete {grid} ({points.axes_in_words}) and its runs?", abort=True)
+    typer.echo(f"{at.remove_grid(grid):,} runs deleted from {folder}")
 
 
 def _print_failures(points: Points, most: int = 5) -> None:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from asynchebb import files, provenance
+from asynchebb import files, provenance, tables
 from asynchebb.checks import InputError
 from asynchebb.estimators import HebbianNetwork, OnOff, model_file
 from asynchebb.estimators.rows import ROWS
@@ -29,7 +28,6 @@ MEASURED = 2000  # and at the end
 POINTS = 20  # of the error curve
 SHOWN = 12  # samples drawn with their reconstructions
 SAVE_EVERY = 10.0  # seconds
-WRITTEN = (".npy", ".npz", ".csv", ".tsv", ".parquet")  # what codes can be written to
 
 # Measures taken at the end, by their names in the table; and the labels of all rows of the table.
 AT_END = {
@@ -167,37 +165,30 @@ def encode(
     model: Any, data: Data, out: Path, on_progress: Callable[[int, int], object] = lambda done, of: None
 ) -> None:
     """Write the codes of all samples, a few thousand at a time; all but .npy also get the labels, if there are any."""
-    if out.suffix not in WRITTEN or out.is_dir():
-        raise InputError(f"out is {str(out)!r}; it must be a file that ends in {', '.join(WRITTEN)}")
-    if out.suffix == ".parquet" and not find_spec("pyarrow"):
-        raise InputError(f"out is {str(out)!r}; to write Parquet, install pyarrow: pip install 'asynchebb[parquet]'")
+    tables.check("out", out, ".npy", ".npz")
     files.make_writable("out", out, out.parent)
-    neurons = len(model_file.network_in(model).state_.W)
+    samples, neurons = len(data.X), len(model_file.network_in(model).state_.W)
     with files.atomic(out, out.parent) as temporary:
-        whole = out.suffix != ".npy"
         codes: Any = (
-            np.empty((len(data.X), neurons), np.float32)
-            if whole
-            else np.lib.format.open_memmap(temporary, "w+", np.float32, (len(data.X), neurons))
+            np.lib.format.open_memmap(temporary, "w+", np.float32, (samples, neurons))
+            if out.suffix == ".npy"
+            else np.empty((samples, neurons), np.float32)
         )
-        for start in range(0, len(data.X), ROWS):
+        for start in range(0, samples, ROWS):
             codes[start : start + ROWS] = model.transform(data.X[start : start + ROWS])
-            on_progress(min(start + ROWS, len(data.X)), len(data.X))
-        labels: dict[str, Any] = {} if data.labels is None else {"label": data.labels}
-        if out.suffix == ".npz":
-            with open(temporary, "wb") as file:
-                np.savez(file, codes=codes, **{f"{name}s": values for name, values in labels.items()})
-        elif whole:
-            _write_table(codes, labels, temporary, out.suffix)
-        else:
+            on_progress(min(start + ROWS, samples), samples)
+        if out.suffix == ".npy":
             codes.flush()
+        elif out.suffix == ".npz":
+            with open(temporary, "wb") as file:
+                labels: dict[str, Any] = {} if data.labels is None else {"labels": data.labels}
+                np.savez(file, codes=codes, **labels)
+        else:
+            tables.write_to(temporary, _table(codes, data.labels), out.suffix)
 
 
-def _write_table(codes: np.ndarray, labels: dict[str, Any], path: Path, suffix: str) -> None:
+def _table(codes: np.ndarray, labels: np.ndarray | None) -> Any:
     import pandas as pd
 
-    table = pd.DataFrame(codes, columns=[f"neuron_{i}" for i in range(codes.shape[1])]).assign(**labels)
-    if suffix == ".parquet":
-        table.to_parquet(path, index=False)
-    else:
-        table.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
+    table = pd.DataFrame(codes, columns=[f"neuron_{i}" for i in range(codes.shape[1])])
+    return table if labels is None else table.assign(label=labels)

@@ -11,7 +11,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from asynchebb import notation
+from asynchebb import notation, tables
 from asynchebb.checks import InputError
 from asynchebb.contracts import Stimulus
 
@@ -22,7 +22,6 @@ NAMED = {"patches": "Patches(12)", "crossbars": "Crossbars(8)"}  # and "digits",
 DATA = ("X", "x", "data", "images", "image")  # names by which data and labels are recognised in a file
 LABELS = ("y", "labels", "label", "target", "targets", "classes", "class")
 SEVERAL = {".npz", ".nc", ".h5", ".hdf5"}  # files that hold several arrays
-TABLES = {".csv", ".tsv", ".parquet"}  # tables with a row per sample
 PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif", ".pgm", ".ppm", ".webp"}
 ACCEPTED = (
     "digits, patches, crossbars, a stimulus like Bars(8), an array in a file (.npy, .npz, .nc, or idx like MNIST), "
@@ -81,7 +80,7 @@ def load(text: str, array: str | None = None, labels: str | None = None) -> Data
     several = path.suffix in SEVERAL and path.is_file()
     if array is not None and not several:
         raise InputError(f"array is {array!r}; {text!r} is not a file of several arrays ({', '.join(sorted(SEVERAL))})")
-    several |= path.suffix in TABLES and path.is_file()  # of several columns
+    several |= path.suffix in tables.KINDS and path.is_file()  # of several columns
     if labels is not None and Path(labels).is_file():
         found = found._replace(labels=_labels(Path(labels)))
     elif labels is not None and not several:
@@ -139,7 +138,7 @@ def _file(path: Path, array: str | None, labels: str | None) -> Data:
             start = file.read(8)
         if path.suffix == ".npy":
             return Data(path.stem, np.load(path, mmap_mode="r"))
-        if path.suffix in TABLES:
+        if path.suffix in tables.KINDS:
             return _table(path, labels)
         if path.suffix == ".npz":
             with np.load(path) as arrays:
@@ -172,41 +171,18 @@ def _of_several(path: Path, arrays: dict[str, np.ndarray], array: str | None, la
 
 def _table(path: Path, labels: str | None) -> Data:
     """A row per sample and a column per feature, except for one of labels: the one requested, or recognised by name."""
-    import pandas as pd
-
-    if path.suffix == ".parquet":
-        try:
-            table = pd.read_parquet(path)
-        except ImportError:
-            raise InputError(
-                f"data is {str(path)!r}; to read Parquet, install pyarrow: pip install 'asynchebb[parquet]'"
-            ) from None
-    else:
-        # Without a header the first row would be lost as one; names of columns are not numbers.
-        separator = "\t" if path.suffix == ".tsv" else ","
-        first = pd.read_csv(path, sep=separator, header=None, nrows=1)
-        is_headed = not all(_is_number(value) for value in first.iloc[0])
-        table = pd.read_csv(path, sep=separator, header=0 if is_headed else None)
-        table.columns = table.columns.map(str)
-    columns = [*map(str, table.columns)]
+    table = tables.read("data", path)
+    columns = [*table.columns]
     if labels is not None and labels not in columns and not Path(labels).is_file():
         raise InputError(f"labels is {labels!r}; {str(path)!r} has the columns {_some(columns)}")
     column = labels if labels in columns else next((name for name in LABELS if name in columns), None)
     numbers = table if column is None else table.drop(columns=column)
-    text = [str(name) for name, kind in numbers.dtypes.items() if kind.kind not in "fiub"]
+    text = [name for name, kind in numbers.dtypes.items() if kind.kind not in "fiub"]
     if text:
         raise InputError(
             f"data is {str(path)!r}, whose column {text[0]!r} does not hold numbers; remove it, or name it as labels"
         )
     return Data(path.stem, numbers.to_numpy(), None if column is None else table[column].to_numpy())
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _some(names: list[str]) -> str:

@@ -13,7 +13,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
@@ -21,6 +21,7 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 
 from asynchebb import engines, notation
+from asynchebb import progress as display
 from asynchebb.checks import InputError
 from asynchebb.files import atomic, make_writable
 from asynchebb.network import State
@@ -48,18 +49,28 @@ def record(
     path: str | Path,
     engine: str = "cpu",
     *,
+    progress: bool = False,
     on_progress: Callable[[int], object] = lambda steps: None,
 ) -> xarray.Dataset:
     """Compute the run, unless that has been done, and save it as `path`, or in the folder `path` under its identity.
 
     An interrupted run resumes from its last snapshot; the result is bit-identical. Engines agree, so a run
     finished by another engine is not repeated; its file says which engine it was. A `SilentNetwork` warning says that
-    nothing was learned, or that the network has died.
+    nothing was learned, or that the network has died. `progress` shows a bar, in a terminal or a notebook;
+    `on_progress` is called as by `simulate`.
     """
     if not isinstance(run, Run):
         raise InputError(f"run is {run!r}; it must be a Run")
-    dataset = _finished(run, save_run(run, path, engine, on_progress)[0])
-    on_progress(run.steps)
+    with display.shown("steps") if progress else nullcontext(None) as begin:
+        update = begin and begin("training", run.steps_with_tests)
+
+        def tell(steps: int) -> None:
+            if update:
+                update(steps)
+            on_progress(steps)
+
+        dataset = _finished(run, save_run(run, path, engine, tell)[0])
+        tell(run.steps_with_tests)
     if silence := trouble(dataset, run):
         warnings.warn(silence, SilentNetwork, stacklevel=2)
     return dataset
@@ -103,7 +114,7 @@ def _run(run: Run, engine: str, folder: Path, on_progress: Callable[[int], objec
     parts: list[Part] = [_part(run, engine, folder, k) for k in range(last.number + 1)] if last else []
     on_disk, since = len(parts), time.perf_counter()
     if last:
-        on_progress(last.step)
+        on_progress(last.step + (last.number + 1) * run.steps_per_test)
     try:
         for snapshot in live(run, engine, last, on_progress):
             arrays = _to_save(snapshot)

@@ -101,6 +101,15 @@ class Run:
     def steps(self) -> int:
         return sum(phase.samples * phase.hold for phase in self.phases)
 
+    @property
+    def steps_with_tests(self) -> int:
+        """Euler steps of the training and of all tests."""
+        return self.steps + len(self.stops()) * self.steps_per_test
+
+    @property
+    def steps_per_test(self) -> int:
+        return sum(probe.samples * probe.hold for probe in self.probes)
+
     def stops(self) -> list[tuple[int, int, int]]:
         """Where snapshots are taken: (phase, samples shown in it, step), starting at the beginning of the run."""
         stops, step = [(0, 0, 0)], 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,7 +56,8 @@ def simulate(
 ) -> Iterator[Snapshot]:
     """Yield snapshots of the run, from the untrained network to the end, or only those `after` a given one.
 
-    `on_progress` is called with the number of Euler steps done, several times a second.
+    `on_progress` is called several times a second with the number of Euler steps done, those of tests included; at the
+    end it is `run.steps_with_tests`.
     """
     for snapshot in live(run, engine, after and after._replace(state=after.state.copy()), on_progress):
         yield snapshot._replace(state=snapshot.state.copy())
@@ -68,9 +70,14 @@ def live(run: Run, engine: str, after: Snapshot | None, on_progress: Callable[[i
     """
     tests = [probe.stimulus.sample(_rng(run, 2, q), probe.samples) for q, probe in enumerate(run.probes)]
     stops = run.stops()
+
+    def tested(number: int, steps: int) -> None:
+        on_progress(stops[number][2] + number * run.steps_per_test + steps)
+
     if after is None:
         first, state = 1, run.network.init(_rng(run, 0), run.dtype)
-        yield _snapshot(run, 0, 0, state, {}, tests, engine)
+        on_progress(0)
+        yield _snapshot(run, 0, 0, state, {}, tests, engine, partial(tested, 0))
     else:
         first, state = after.number + 1, after.state
     for number in range(first, len(stops)):
@@ -83,9 +90,9 @@ def live(run: Run, engine: str, after: Snapshot | None, on_progress: Callable[[i
                 state, traced = advance_in_place(run.network, state, X, hold, engine, run.trace, from_rest)
                 for name, values in traced.items():
                     recorded[name].append(values.reshape(len(X), hold, -1).mean(axis=1))
-                on_progress(step - (end - done) * hold)
+                on_progress(step - (end - done) * hold + number * run.steps_per_test)
         traced = {name: _over_time(name, np.concatenate(values)) for name, values in recorded.items()}
-        yield _snapshot(run, number, step, state, traced, tests, engine)
+        yield _snapshot(run, number, step, state, traced, tests, engine, partial(tested, number))
 
 
 def _stimuli(run: Run, phase: int, start: int, end: int) -> Iterator[tuple[np.ndarray, int]]:
@@ -112,16 +119,24 @@ def _rng(run: Run, *key: int) -> np.random.Generator:
 
 
 def _snapshot(
-    run: Run, number: int, step: int, state: State, traced: dict[str, np.ndarray], tests: list[np.ndarray], engine: str
+    run: Run,
+    number: int,
+    step: int,
+    state: State,
+    traced: dict[str, np.ndarray],
+    tests: list[np.ndarray],
+    engine: str,
+    on_progress: Callable[[int], object],
 ) -> Snapshot:
     """Test the network with each probe. It has diverged if its weights, or its rates in a test, are not finite."""
     if not state.is_finite():
         raise Diverged(run, step)
+    responses, before = [], 0
     with np.errstate(over="ignore", invalid="ignore"):
-        responses = [
-            testing.respond(run.network, state, X, probe.hold, engine, probe.from_rest)
-            for X, probe in zip(tests, run.probes, strict=True)
-        ]
+        for X, probe in zip(tests, run.probes, strict=True):
+            told = partial(_tell, on_progress, before)
+            responses.append(testing.respond(run.network, state, X, probe.hold, engine, probe.from_rest, told))
+            before += probe.samples * probe.hold
     if not all(np.isfinite(response.mean_activity).all() for response in responses):
         raise Diverged(run, step)
     measured: dict[str, np.ndarray] = {}
@@ -136,6 +151,10 @@ def _snapshot(
                 )
             measured.setdefault(measure.name, np.full((len(run.probes), *np.shape(value)), np.nan))[q] = value
     return Snapshot(number, step, state, measured, traced)
+
+
+def _tell(on_progress: Callable[[int], object], before: int, steps: int) -> None:
+    on_progress(before + steps)
 
 
 def _over_time(name: str, values: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +38,13 @@ class Response(NamedTuple):
 
 
 def respond(
-    network: Network, state: State, X: np.ndarray, hold: int = 150, engine: str = "cpu", from_rest: bool = False
+    network: Network,
+    state: State,
+    X: np.ndarray,
+    hold: int = 150,
+    engine: str = "cpu",
+    from_rest: bool = False,
+    on_progress: Callable[[int], object] = lambda steps: None,
 ) -> Response:
     """Show X to the frozen network (App. E1), each stimulus for `hold` steps.
 
@@ -58,6 +64,7 @@ def respond(
             rates[number] = Y[-1]
             activity += Y.mean(axis=0, dtype=np.float64) / len(X)
             active += np.count_nonzero(Y > 0) / (len(X) * hold)
+            on_progress((number + 1) * hold)
     return Response(errors, rates, activity, float(active))
 
 

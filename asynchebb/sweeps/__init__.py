@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from asynchebb import engines
+from asynchebb import progress as display
 from asynchebb.checks import InputError
 from asynchebb.contracts import Executor
 from asynchebb.runs.run import Run
@@ -27,7 +28,6 @@ from asynchebb.sweeps.dataset import open_sweep
 from asynchebb.sweeps.executors import Stopped as Stopped
 from asynchebb.sweeps.folder import SILENT, Folder, Points, Status
 from asynchebb.sweeps.grid import Grid, grid
-from asynchebb.sweeps.progress import bar
 from asynchebb.sweeps.work import run_unfinished
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def sweep(
     """
     made = grid(run, vary, zip)
     chosen = executors.local(workers) if executor is None else nullcontext(executors.adapted(executor))
-    with bar(out) if progress else nullcontext(lambda status: None) as on_status:
+    with bar(str(out)) if progress else nullcontext(lambda status: None) as on_status:
         _, status = run_grid(made, out, chosen, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
     if status.failed:
         warnings.warn(f"{status.failed} of {status.total} runs failed; see dataset.failure", stacklevel=2)
@@ -68,6 +68,24 @@ def sweep(
         message = f"{silent} of {status.total} runs learned nothing or have died; see dataset.silent"
         warnings.warn(message, SilentNetwork, stacklevel=2)
     return dataset
+
+
+@contextmanager
+def bar(name: str) -> Iterator[Callable[[Status], object]]:
+    """Shows runs done, running and failed, and the time left."""
+    with display.shown("runs") as begin:
+        update = begin(name, None)
+        yield lambda status: update(status.done + status.failed, status.total, status.in_words)
+
+
+def watched(points: Points) -> None:
+    """Show the progress of a sweep that other processes run, until all runs have ended."""
+    with bar(points.name) as on_status:
+        while True:
+            on_status(status := points.status())
+            if not (status.running or status.waiting):
+                return
+            time.sleep(1)
 
 
 def run_grid(

@@ -15,6 +15,7 @@ from asynchebb.sweeps.folder import DIGEST, SILENT, Folder, Points
 from asynchebb.sweeps.grid import pieces
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray
 
 # Variables read from the runs' files on access: values at the end of each run, for the last probe.
@@ -74,6 +75,18 @@ def open_sweep(folder: str | Path, grid: str | None = None) -> xarray.Dataset:
         dataset[name] = xarray.Variable(dims + inner_dims, lazy, {"long_name": meaning})
     dataset.encoding["source"] = str(points.folder.path)
     return dataset
+
+
+def table(dataset: xarray.Dataset) -> pd.DataFrame:
+    """A row per run: its values on the axes, its measures (of several probes: error_0, error_1, …), file and error."""
+    plain = dataset.drop_vars([*LAZY])
+    for name, variable in plain.items():
+        if "probe" in variable.dims:
+            columns = {f"{name}_{q}": variable.isel(probe=q) for q in range(variable.sizes["probe"])}
+            plain = plain.drop_vars([name]).assign(columns)
+    frame = plain.to_dataframe().reset_index()
+    axes = [name for name in frame.columns if name in dataset.coords]
+    return frame[[*axes, *(name for name in frame.columns if name not in axes)]]
 
 
 def select(dataset: xarray.Dataset, text: str) -> xarray.Dataset:

@@ -20,12 +20,14 @@ import json
 import os
 import pickle
 import re
+import shutil
 import socket
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -178,6 +180,20 @@ class Folder:
         name = name or names[-1]
         return Points(self, name, read(self.grids / f"{name}.json"))
 
+    def remove_grid(self, name: str) -> int:
+        """Delete a sweep and its runs, except those of other sweeps in the folder; returns how many runs it deletes."""
+        gone = self.points(name)
+        if gone.status().running:
+            raise InputError(f"grid is {name!r}, which is running; stop it first")
+        others = [self.points(other) for other in self.grid_names() if other != name]
+        shared = {identity for points in others for identity in points.identities}
+        mine = {*gone.identities} - shared
+        for identity in mine:
+            for file in self.runs.glob(f"{identity}.*"):
+                shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
+        (self.grids / f"{name}.json").unlink()
+        return len(mine)
+
 
 def _own_labels(runs: Iterable[Run]) -> dict[str, str]:
     """Labels of user-defined measures."""
@@ -251,6 +267,11 @@ class Status:
     def total(self) -> int:
         return self.done + self.running + self.failed + self.waiting
 
+    @property
+    def in_words(self) -> str:
+        left = "" if self.seconds_left is None else f", {timedelta(seconds=round(self.seconds_left))} left"
+        return f"{self.running} running, {self.failed} failed{left}"
+
 
 @dataclass(frozen=True)
 class Points:
@@ -289,6 +310,20 @@ class Points:
             for group in self.content["axes"]
         ]
         return [", ".join(values) for values in itertools.product(*groups)]
+
+    @property
+    def axes_in_words(self) -> str:
+        """The axes and how many values each has: "schedule.r_b (3) × seed (4)"."""
+        groups = self.content["axes"]
+        sizes = ("|".join(axis["name"] for axis in group) + f" ({len(group[0]['values'])})" for group in groups)
+        return " × ".join(sizes)
+
+    def facts(self) -> dict[str, Any]:
+        """The sweep and its progress, for other programs."""
+        axes = {axis["name"]: axis["values"] for group in self.content["axes"] for axis in group}
+        started = datetime.fromtimestamp(self.started).isoformat(sep=" ", timespec="seconds")
+        about = {"grid": self.name, "run": self.content["run"], "axes": axes, "started": started}
+        return about | asdict(self.status()) | {"failures": self.failures(), "silent_runs": self.silent()}
 
     @property
     def started(self) -> float:

@@ -1,0 +1,67 @@
+"""Tables in files: CSV, TSV and Parquet."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from asynchebb.checks import InputError
+from asynchebb.files import atomic, make_writable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+KINDS = (*SEPARATORS, ".parquet")
+
+
+def check(name: str, path: Path, *others: str) -> None:
+    """`path` must name a file of one of these kinds, or of the `others`, which can be written."""
+    accepted = (*others, *KINDS)
+    if path.suffix not in accepted or path.is_dir():
+        raise InputError(f"{name} is {str(path)!r}; it must be a file that ends in {', '.join(accepted)}")
+    _check_parquet(name, path)
+
+
+def _check_parquet(name: str, path: Path) -> None:
+    if path.suffix == ".parquet" and find_spec("pyarrow") is None:
+        raise InputError(f"{name} is {str(path)!r}; Parquet needs pyarrow: pip install 'asynchebb[parquet]'")
+
+
+def read(name: str, path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    _check_parquet(name, path)
+    if path.suffix == ".parquet":
+        table = pd.read_parquet(path)
+    else:
+        # A file may have no header: then its first row holds numbers alone.
+        separator = SEPARATORS[path.suffix]
+        first = pd.read_csv(path, sep=separator, header=None, nrows=1)
+        is_headed = not all(map(_is_number, first.iloc[0]))
+        table = pd.read_csv(path, sep=separator, header=0 if is_headed else None)
+    table.columns = table.columns.map(str)
+    return table
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def write(name: str, table: pd.DataFrame, path: Path) -> None:
+    check(name, path)
+    make_writable(name, path, path.parent)
+    with atomic(path, path.parent) as temporary:
+        write_to(temporary, table, path.suffix)
+
+
+def write_to(file: Path, table: pd.DataFrame, kind: str) -> None:
+    if kind == ".parquet":
+        table.to_parquet(file, index=False)
+    else:
+        table.to_csv(file, index=False, sep=SEPARATORS[kind])
