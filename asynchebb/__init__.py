@@ -20,7 +20,7 @@ from asynchebb.runs.simulate import Diverged, Snapshot, simulate
 from asynchebb.runs.testing import error_matrix, reconstruction_error, respond
 from asynchebb.schedules import Asynchronous, Continuous, Discrete, Frozen
 from asynchebb.stimuli import Bars, Crossbars, Diagonals, Digits, FromArray, Patches, Squares
-from asynchebb.sweeps import Stopped, open_sweep, sweep
+from asynchebb.sweeps import Range, Stopped, open_sweep, search, sweep
 from asynchebb.weights import Exponential, Gaussian
 
 if _TYPE_CHECKING:

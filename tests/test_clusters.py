@@ -194,6 +194,17 @@ def test_slurm_options_are_slurms_own(monkeypatch, tmp_path):
         executors.configure(executor, "short")
 
 
+def test_values_of_slurms_options_may_have_commas():
+    class Remembers:
+        def update_parameters(self, **given):
+            self.__dict__.update(given)
+
+    executor = Remembers()
+    executors.configure(executor, "nodelist=a1,a2,time=60,exclude=n[1-3,7],comment='x,y=z'")
+    assert (executor.nodelist, executor.time, executor.exclude) == ("a1,a2", 60, "n[1-3,7]")
+    assert executor.comment == "x,y=z"
+
+
 def test_a_machine_without_slurm_says_so(monkeypatch, tmp_path):
     pytest.importorskip("submitit")
     monkeypatch.setenv("PATH", str(tmp_path))

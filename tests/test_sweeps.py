@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray
 from test_cli import COMMAND, call, call_here, refused
@@ -20,6 +21,7 @@ from test_cli import COMMAND, call, call_here, refused
 import asynchebb as ah
 from asynchebb.runs.saved import summary
 from asynchebb.sweeps import Folder, folder, grid
+from asynchebb.sweeps.dataset import table
 
 BASE = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=30, hold=20, snapshots=1))
 VARY = {"schedule.r_b": [0.5, 1, 2], "seed": range(2)}
@@ -103,6 +105,38 @@ def test_what_exists_is_not_run_again_and_overlapping_sweeps_share_runs(tmp_path
     assert ah.open_sweep(tmp_path).identical(wider)  # the one started last
     [older] = [name for name in Folder(tmp_path).grid_names() if name != Folder(tmp_path).points().name]
     assert ah.open_sweep(tmp_path, older).identical(first)
+
+
+def test_status_export_and_removal(tmp_path):
+    folder = tmp_path / "F"
+    ah.sweep(BASE, VARY, folder, workers=1)
+    older = Folder(folder).points().name
+    wider = ah.sweep(BASE, {"schedule.r_b": [0.5, 1, 2, 3], "seed": range(2)}, folder, workers=1)
+    latest = Folder(folder).points().name
+    text = call_here("sweep", "status", folder).stdout
+    assert len(text.splitlines()) == 2 and text.startswith(latest) and "Network" not in text
+    [now, then] = json.loads(call_here("sweep", "status", folder, "--json").stdout)
+    assert (now["grid"], then["grid"]) == (latest, older) and now["done"] == 8 and now["failures"] == {}
+    assert now["axes"] == {"schedule.r_b": [0.5, 1, 2, 3], "seed": [0, 1]} and now["run"].startswith("Run(")
+    assert latest in call_here("sweep", "status", folder, "--watch").stdout  # it has ended
+    assert call_here("sweep", "export", folder, tmp_path / "t.csv").returncode == 0
+    written = pd.read_csv(tmp_path / "t.csv")
+    assert [*written.columns[:2]] == ["schedule.r_b", "seed"] and len(written) == 8
+    row = written[(written["schedule.r_b"] == 2) & (written.seed == 1)].iloc[0]
+    assert row.error == pytest.approx(float(wider.error.sel({"schedule.r_b": 2, "seed": 1})))
+    assert (folder / "runs" / f"{row.run}.nc").exists() and "W" not in written
+    assert "it must be a file that ends in .csv" in refused("sweep", "export", folder, tmp_path / "t.xls")
+    before = {file.name for file in (folder / "runs").iterdir()}
+    assert "2 runs deleted" in call_here("sweep", "rm", folder, latest, "--yes").stdout  # six belong to the other sweep
+    assert len(before - {file.name for file in (folder / "runs").iterdir()}) == 4
+    assert ah.open_sweep(folder).error.notnull().all() and Folder(folder).grid_names() == [older]
+    assert "the sweeps in" in refused("sweep", "rm", folder, latest, "--yes")
+
+
+def test_a_table_of_several_probes_has_a_column_for_each(tmp_path):
+    base = ah.Run(BASE.network, (BASE.phases[0], ah.Phase(ah.Squares(6), 5, 20)))
+    found = table(ah.sweep(base, {"seed": [0, 1]}, tmp_path, workers=1, progress=False))
+    assert {"error_0", "error_1", "gini_0"} <= {*found.columns} and "error" not in found
 
 
 def test_opening_reads_no_weights_and_runs_that_are_missing_are_nan(tmp_path):

@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from asynchebb import progress
@@ -98,6 +99,73 @@ def run(
         shared.warn(f"{len(silent)} of {status.total} runs learned nothing or have died ({some})")
     if status.failed:
         raise typer.Exit(1)
+
+
+@app.command()
+@shared.takes_run_options(snapshots=1)
+def search(
+    *,
+    vary: Annotated[
+        list[str],
+        typer.Option(help='a field to search: "rule.eta=log(1e-4, 1e-1)", "schedule.r_b=linear(0, 2)", "hold=100,500"'),
+    ],
+    objective: Annotated[
+        str, typer.Option(help="measure to minimise or maximise, mean over a trial's seeds")
+    ] = "error",
+    goal: Annotated[str | None, typer.Option(help="less or more", show_default="what is better of the measure")] = None,
+    trials: Annotated[int, typer.Option(help="number of settings to try")] = 50,
+    seeds: Annotated[int, typer.Option(help="runs per trial, which differ in their seed")] = 1,
+    sampler: Annotated[str, typer.Option(help="adaptive (near the best so far; needs Optuna) or random")] = "adaptive",
+    batch: Annotated[int, typer.Option(help="trials chosen at a time")] = 8,
+    options: shared.RunOptions,
+    engine: shared.Engine = "cpu",
+    workers: shared.Workers = None,
+    dask: shared.Dask = None,
+    slurm: shared.Slurm = None,
+    retry_failed: shared.RetryFailed = False,
+    out: Annotated[Path, typer.Option(help="output folder")] = Path("search"),
+) -> None:
+    """Search a space of parameters for the best value of a measure, at random or adaptively.
+
+    Runs are saved as those of a grid are; the same command resumes, and with more trials it goes on.
+    """
+    with progress.working("starting"):
+        from asynchebb.sweeps import bar, dataset, sampling
+
+    base = options.run()
+    space = sampling.space_of(base, sampling.space_from_text(base, vary))
+    better = sampling.direction(base, objective, goal)
+    executor = shared.executor(workers, dask, slurm, out)
+    with bar(str(out)) as on_status:
+        points = sampling.search_runs(
+            base, space, out, executor, engine, measure=objective, goal=goal, trials=trials, seeds=seeds,
+            sampler=sampler, batch=batch, retry_failed=retry_failed, on_status=on_status,
+        )  # fmt: skip
+    found = dataset.open_sweep(out, points.name)
+    _print_best(found, objective, better, [*space])
+    _print_failures(points)
+    typer.echo(f"{trials} trials: {out}")
+
+
+def _print_best(dataset: Any, measure: str, better: str, names: list[str], most: int = 5) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from asynchebb.sweeps.plots import of_trials
+
+    values, _ = of_trials(dataset, measure)
+    order = [k for k in np.argsort(values if better == "less" else -values, kind="stable") if np.isfinite(values[k])]
+    table = Table(title=f"the best trials, by {dataset[measure].attrs['long_name']}", title_justify="left")
+    for name in ("trial", *names, measure):
+        table.add_column(name, justify="right")
+    for k in order[:most]:
+        settings = [_short(dataset[name].values[k].item()) for name in names]
+        table.add_row(str(dataset["trial"].values[k]), *settings, f"{values[k]:.4g}")
+    Console().print(table)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _content(file: Path) -> dict[str, Any]:

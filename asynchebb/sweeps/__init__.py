@@ -6,7 +6,6 @@ one of the executors in `executors.py`, and `dataset.py` opens them as one label
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +27,9 @@ from asynchebb.sweeps.dataset import open_sweep
 from asynchebb.sweeps.executors import Stopped as Stopped
 from asynchebb.sweeps.folder import SILENT, Folder, Points, Status
 from asynchebb.sweeps.grid import Grid, grid
-from asynchebb.sweeps.work import run_unfinished
+from asynchebb.sweeps.sampling import Range as Range
+from asynchebb.sweeps.sampling import search_runs, space_of
+from asynchebb.sweeps.work import run_points
 
 if TYPE_CHECKING:
     import xarray
@@ -76,6 +77,41 @@ def bar(name: str) -> Iterator[Callable[[Status], object]]:
     with display.shown("runs") as begin:
         update = begin(name, None)
         yield lambda status: update(status.done + status.failed, status.total, status.in_words)
+
+
+def search(
+    run: Run,
+    space: Mapping[str, Range | Iterable],
+    out: str | Path,
+    *,
+    measure: str = "error",
+    goal: str | None = None,
+    trials: int = 50,
+    seeds: int = 1,
+    sampler: Any = "adaptive",
+    batch: int = 8,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    engine: str = "cpu",
+    retry_failed: bool = False,
+    progress: bool = True,
+) -> xarray.Dataset:
+    """Search a space of parameters for the least (or most) of a measure; open all trials as one dataset.
+
+    `space` maps field names to a Range or to possible values: {"rule.eta": ah.Range(1e-4, 1e-1, log=True), "rule":
+    [ah.Hebbian(), ah.Oja()]}. Each trial has `seeds` runs, saved in the folder `out` as a sweep's are, and counts by
+    the mean of its measure at the end. `sampler` is "random"; "adaptive", which tries values near the best so far
+    (Optuna's TPE); or a sampler of Optuna. Trials are chosen `batch` at a time, and the next after those have run. The
+    same call resumes an interrupted search, and with more `trials` goes on with it. The rest is as in `sweep`.
+    """
+    chosen = executors.local(workers) if executor is None else nullcontext(executors.adapted(executor))
+    checked = space_of(run, space)
+    with bar(str(out)) if progress else nullcontext(lambda status: None) as on_status:
+        points = search_runs(
+            run, checked, out, chosen, engine, measure=measure, goal=goal, trials=trials, seeds=seeds, sampler=sampler,
+            batch=batch, retry_failed=retry_failed, on_status=on_status,
+        )  # fmt: skip
+    return open_sweep(out, points.name)
 
 
 def watched(points: Points) -> None:
@@ -127,15 +163,7 @@ def run_all(
             folder.prepare()
             prepared = True
             points = folder.write_grid(title, axes, runs, work)
-            for sentence in folder.set_aside_damaged(points):
-                print(f"asynchebb: {sentence}", file=sys.stderr, flush=True)
-            if retry_failed:
-                folder.forget_failures(points)
-            distinct = [*{run.identity: run for run in runs}.values()]
-            try:
-                return points, run_unfinished(points, distinct, opened, engine, on_status)
-            finally:
-                folder.forget_runs(points.name)
+            return points, run_points(points, runs, opened, engine, points.identities, retry_failed, on_status)
     finally:
         if prepared:
             folder.tidy()

@@ -25,6 +25,7 @@ from typing import Any
 
 from asynchebb.checks import InputError, at_least
 from asynchebb.contracts import Executor, Task
+from asynchebb.sweeps.grid import pieces
 
 ANSWER = 5  # seconds a scheduler has to answer
 
@@ -206,17 +207,29 @@ def configure(executor: Any, options: str) -> None:
     """Pass options like partition=short,time=60 to submitit's executor; those it does not know go to sbatch."""
     executor.update_parameters(job_name="asynchebb", cpus_per_task=1)
     others: dict[str, Any] = {}
-    for option in filter(None, options.split(",")):
+    for option in _options(options):
         name, equals, value = (part.strip() for part in option.partition("="))
         name = name.replace("-", "_")
         if not equals or not name or not value:
             raise InputError(f"slurm is {options!r}; it must be written like partition=short,time=60")
+        value = value[1:-1] if value[:1] in "'\"" and value[-1:] == value[:1] and len(value) > 1 else value
         given: Any = int(value) if value.isdigit() else value
         try:
             executor.update_parameters(**{name: given})
         except ValueError:  # it does not know this one
             others[name] = given
     executor.update_parameters(additional_parameters=others)
+
+
+def _options(text: str) -> list[str]:
+    """Split at commas, except within brackets, quotes and lists: nodelist=a1,a2,time=60 are two options."""
+    found: list[str] = []
+    for piece in pieces(text):
+        if "=" in piece or not found:
+            found.append(piece)
+        else:
+            found[-1] += f",{piece}"
+    return found
 
 
 class OnSlurm:

@@ -88,18 +88,18 @@ class Folder:
                 raise
             self._write(file, content)
 
-    def forget_failures(self, points: Points) -> None:
+    def forget_failures(self, identities: Iterable[str]) -> None:
         """Delete the failures, so that these runs are retried; the file of a diverged run records only its failure."""
-        for identity in points.identities:
+        for identity in identities:
             if self.file(identity, "failed").exists():
                 if not self.file(identity, "json").exists():
                     self.file(identity, "nc").unlink(missing_ok=True)
                 self.file(identity, "failed").unlink(missing_ok=True)
 
-    def set_aside_damaged(self, points: Points) -> list[str]:
+    def set_aside_damaged(self, identities: Iterable[str]) -> list[str]:
         """Rename runs whose file has changed since it was written, so that they are run again; returns messages."""
         messages = []
-        for identity in dict.fromkeys(points.identities):
+        for identity in dict.fromkeys(identities):
             file, measured = self.file(identity, "nc"), self.file(identity, "json")
             if file.exists() and not self.file(identity, "failed").exists() and not _is_whole(file, measured):
                 aside = file.with_suffix(".nc.damaged")
@@ -159,6 +159,10 @@ class Folder:
                 cloudpickle.unregister_pickle_by_value(module)
         return self._runs_file(name)
 
+    def forget_grid(self, name: str) -> None:
+        """Delete the definition of a sweep, not its runs."""
+        (self.grids / f"{name}.json").unlink(missing_ok=True)
+
     def forget_runs(self, name: str) -> None:
         self._runs_file(name).unlink(missing_ok=True)
 
@@ -191,7 +195,7 @@ class Folder:
         for identity in mine:
             for file in self.runs.glob(f"{identity}.*"):
                 shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
-        (self.grids / f"{name}.json").unlink()
+        self.forget_grid(name)
         return len(mine)
 
 

@@ -28,6 +28,11 @@ OF_RUN = ("seed", "dtype")
 MANY_VALUES = 100_000  # the most allowed on one axis
 
 
+def labels(values: Iterable) -> list:
+    """The values as numbers or text."""
+    return [value if isinstance(value, int | float | str) else repr(value) for value in values]
+
+
 @dataclass(frozen=True)
 class Axis:
     """A field and the values it takes."""
@@ -46,8 +51,7 @@ class Axis:
 
     @property
     def labels(self) -> list:
-        """The values as numbers or text."""
-        return [value if isinstance(value, int | float | str) else repr(value) for value in self.values]
+        return labels(self.values)
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,7 @@ def _axis(run: Run, name: str, along: Any) -> Axis:
     if isinstance(along, Sized):
         _check_number(name, len(along))
     values = [value.item() if isinstance(value, np.generic) else value for value in along]
-    if _holds_whole_numbers(run, name):  # a range may give 100.0
+    if holds_whole_numbers(run, name):  # a range may give 100.0
         values = [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
     return Axis(name, tuple(values))
 
@@ -230,6 +234,20 @@ def axis_from_text(run: Run, text: str) -> tuple[str, list]:
     return name, values_from_text(run, name, along)
 
 
+def pair_from_text(text: str) -> tuple[str, tuple[float, float, bool] | None]:
+    """The name of a field; if it is given as linear(low, high) or log(low, high), also low, high and if logarithmic."""
+    name, _, along = (part.strip() for part in text.partition("="))
+    function, _, arguments = along.partition("(")
+    bounds = pieces(arguments.rstrip().removesuffix(")"))
+    if function.strip() not in ("linear", "log") or len(bounds) != 2:
+        return name, None
+    try:
+        low, high = map(float, bounds)
+    except ValueError:
+        raise InputError(f"vary gives {name} the range {along!r}; it must be written like log(1e-4, 1e-1)") from None
+    return name, (low, high, function.strip() == "log")
+
+
 def values_from_text(run: Run, name: str, text: str) -> list:
     """Values separated by commas, or a range of numbers."""
     function, _, arguments = text.partition("(")
@@ -246,7 +264,7 @@ def values_from_text(run: Run, name: str, text: str) -> list:
         raise
     except (ValueError, SyntaxError, TypeError, IndexError):
         raise InputError(f"vary gives {name} the range {text!r}; it must be written like {FORMS}") from None
-    return list(dict.fromkeys(map(round, along))) if _holds_whole_numbers(run, name) else along
+    return list(dict.fromkeys(map(round, along))) if holds_whole_numbers(run, name) else along
 
 
 def value_from_text(name: str, text: str) -> Any:
@@ -278,7 +296,7 @@ def pieces(text: str) -> list[str]:
     return [piece.strip() for piece in pieces if piece.strip()]
 
 
-def _holds_whole_numbers(run: Run, name: str) -> bool:
+def holds_whole_numbers(run: Run, name: str) -> bool:
     """Is the field declared as an integer? If so, a range's values are rounded."""
     value: Any = run
     try:

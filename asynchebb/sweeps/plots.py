@@ -30,6 +30,8 @@ def measure(dataset: xarray.Dataset, name: str) -> Figure:
     if "steps" not in dataset:
         raise InputError("no run of the sweep is finished yet; there is nothing to plot")
     one_of("measure", name, [str(one) for one in dataset if one not in NOT_DRAWN])
+    if "trial" in dataset.dims:
+        return _trials(dataset, name)
     parameters, constant = _parameters(dataset, most=3)
     array = dataset[name].isel(probe=-1, missing_dims="ignore")
     array = array.isel({dim: 0 for dim in array.dims if dim not in (*parameters, "seed")})
@@ -48,6 +50,38 @@ def measure(dataset: xarray.Dataset, name: str) -> Figure:
     missing = int(array.isnull().sum())
     gaps = [f"{missing} of {array.size} runs have no value"] if missing else []
     _set_title(figure, [label, *over, *constant, *gaps])
+    return figure
+
+
+def of_trials(dataset: xarray.Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of a measure for each trial of a search, over its seeds and probes."""
+    array = dataset[name].mean("probe") if "probe" in dataset[name].dims else dataset[name]
+    several = array.sizes["seed"] > 1
+    return array.mean("seed", skipna=False).values, array.std("seed", ddof=1).values if several else np.zeros(
+        len(array)
+    )
+
+
+def _trials(dataset: xarray.Dataset, name: str) -> Figure:
+    """A measure of each trial, in the order of trials and against each field searched."""
+    along = [str(coordinate.name) for coordinate in _tied(dataset, "trial")]
+    values, spread = of_trials(dataset, name)
+    figure = Figure(figsize=(2.6 * len(along), 2.6), layout="constrained")
+    for panel, field in zip(figure.subplots(1, len(along), squeeze=False, sharey=True)[0], along, strict=True):
+        x: Any = dataset[field].values
+        if x.dtype.kind not in "if":
+            kinds, x = np.unique(x.astype(str), return_inverse=True)
+            panel.set_xticks(range(len(kinds)), [textwrap.fill(kind.replace("(", " ("), 12) for kind in kinds])
+            panel.set_xlim(-0.5, len(kinds) - 0.5)
+        elif x.min() > 0 and x.max() / x.min() >= 30 and field != "trial":
+            panel.set_xscale("log")
+        panel.errorbar(x, values, spread, linestyle="", elinewidth=0.6, color="tab:gray", zorder=0)
+        panel.scatter(x, values, 10, dataset["trial"].values, cmap="viridis")
+        panel.set_xlabel(field)
+    figure.axes[0].set_ylabel(textwrap.fill(dataset[name].attrs["long_name"], 30))
+    seeds = dataset.sizes["seed"]
+    over = [f"mean ± sd over {seeds} seeds"] if seeds > 1 else []
+    _set_title(figure, [f"{len(values)} trials, early ones dark", *over])
     return figure
 
 

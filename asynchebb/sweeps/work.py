@@ -7,10 +7,11 @@ their results.
 
 from __future__ import annotations
 
+import sys
 import time
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import nullcontext
 from functools import lru_cache, partial
@@ -121,6 +122,27 @@ def measures(run: Run, file: Path, whole: Mapping[str, Any] | None) -> dict[str,
 
 
 # Distributing the tasks
+
+
+def run_points(
+    points: Points,
+    runs: Sequence[Run],
+    executor: Executor,
+    engine: str,
+    new: Iterable[str],
+    retry_failed: bool,
+    on_status: Callable[[Status], object],
+) -> Status:
+    """Compute all runs of a sweep that are not finished; `new` ones may have been damaged or failed since."""
+    folder = points.folder
+    for sentence in folder.set_aside_damaged(new):
+        print(f"asynchebb: {sentence}", file=sys.stderr, flush=True)
+    if retry_failed:
+        folder.forget_failures(new)
+    try:
+        return run_unfinished(points, [*{run.identity: run for run in runs}.values()], executor, engine, on_status)
+    finally:
+        folder.forget_runs(points.name)
 
 
 def run_unfinished(

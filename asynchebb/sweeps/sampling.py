@@ -1,0 +1,213 @@
+"""Searches: runs drawn from a space of parameters, at random or where earlier ones were best, in a sweep's folder."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from asynchebb.checks import InputError, at_least, one_of, real, true_or_false
+from asynchebb.contracts import Executor
+from asynchebb.measures import MEASURES
+from asynchebb.runs.run import Run
+from asynchebb.sweeps.folder import Folder, Points, Status, read
+from asynchebb.sweeps.grid import axis_from_text, holds_whole_numbers, labels, pair_from_text, varied
+from asynchebb.sweeps.work import run_points
+
+SAMPLERS = ("adaptive", "random")
+GOALS = ("less", "more")
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from `low` to `high`, drawn evenly, or with `log` evenly on a logarithmic scale."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            real(f"Range.{name}", getattr(self, name))
+        true_or_false("Range.log", self.log)
+        if not self.low < self.high or (self.log and not self.low > 0):
+            above = "0 < low < high" if self.log else "low < high"
+            raise InputError(f"Range is from {self.low!r} to {self.high!r}; it must have {above}")
+
+    def at(self, share: float) -> float:
+        if self.log:
+            return float(self.low * (self.high / self.low) ** share)
+        return self.low + (self.high - self.low) * share
+
+
+Space = dict[str, Range | tuple]
+
+
+class Sampler(Protocol):
+    """Chooses trials, each a value for every field of the space."""
+
+    def ask(self, count: int) -> list[dict[str, Any]]: ...
+    def tell(self, values: list[float | None]) -> None: ...
+
+
+class Random:
+    def __init__(self, space: Space, seed: int) -> None:
+        self._space, self._rng = space, np.random.default_rng(seed)
+
+    def ask(self, count: int) -> list[dict[str, Any]]:
+        return [{name: self._draw(along) for name, along in self._space.items()} for _ in range(count)]
+
+    def _draw(self, along: Range | tuple) -> Any:
+        share = self._rng.random()
+        return along.at(share) if isinstance(along, Range) else along[int(share * len(along))]
+
+    def tell(self, values: list[float | None]) -> None:
+        pass
+
+
+class Adaptive:
+    """A sampler of Optuna, by default its tree-structured Parzen estimator."""
+
+    def __init__(self, space: Space, seed: int, goal: str, sampler: Any = None) -> None:
+        try:
+            import optuna
+        except ImportError:
+            raise InputError(
+                "sampler is 'adaptive', which needs the package optuna: pip install 'asynchebb[search]'"
+            ) from None
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        of = optuna.distributions
+        self._space, self._fail = space, optuna.trial.TrialState.FAIL
+        self._distributions: dict[str, Any] = {
+            name: of.FloatDistribution(along.low, along.high, log=along.log)
+            if isinstance(along, Range)
+            else of.CategoricalDistribution(range(len(along)))  # values may be rules and so on
+            for name, along in space.items()
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # constant_liar, which spreads the trials of a batch, is experimental
+            sampler = sampler or optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+            self._study = optuna.create_study(sampler=sampler, direction="minimize" if goal == "less" else "maximize")
+        self._asked: list[Any] = []
+
+    def ask(self, count: int) -> list[dict[str, Any]]:
+        self._asked = [self._study.ask(self._distributions) for _ in range(count)]
+        return [{name: self._value(name, trial.params[name]) for name in self._space} for trial in self._asked]
+
+    def _value(self, name: str, drawn: Any) -> Any:
+        along = self._space[name]
+        return drawn if isinstance(along, Range) else along[drawn]
+
+    def tell(self, values: list[float | None]) -> None:
+        for trial, value in zip(self._asked, values, strict=True):
+            self._study.tell(trial, value, state=self._fail if value is None else None)
+
+
+def search_runs(
+    run: Run,
+    space: Space,
+    out: str | Path,
+    executor: AbstractContextManager[Executor],
+    engine: str,
+    *,
+    measure: str,
+    goal: str | None,
+    trials: int,
+    seeds: int,
+    sampler: Any,
+    batch: int,
+    retry_failed: bool = False,
+    on_status: Callable[[Status], object] = lambda status: None,
+) -> Points:
+    """Run the trials, a batch at a time. A repeated search chooses the same trials, and finds their runs finished."""
+    for name, number in (("trials", trials), ("seeds", seeds), ("batch", batch)):
+        at_least(1)(name, number)
+    chooser = _sampler(space, sampler, run.seed, direction(run, measure, goal))
+    folder, chosen, runs, before = Folder(out), list[dict[str, Any]](), list[Run](), None
+    with executor as opened:
+        folder.prepare()
+        try:
+            while len(chosen) < trials:
+                new = chooser.ask(min(batch, trials - len(chosen)))
+                chosen += new
+                of_batch = [[varied(run, {**one, "seed": run.seed + k}) for k in range(seeds)] for one in new]
+                runs += [each for of_trial in of_batch for each in of_trial]
+                points = folder.write_grid(repr(run), _axes(chosen, run.seed, seeds), runs)
+                if before not in (None, points.name):
+                    folder.forget_grid(before)  # which has the first of these trials alone
+                before = points.name
+                fresh = {each.identity for of_trial in of_batch for each in of_trial}
+                run_points(points, runs, opened, engine, fresh, retry_failed, on_status)
+                chooser.tell([_mean(folder, of_trial, measure) for of_trial in of_batch])
+        finally:
+            folder.tidy()
+    return points
+
+
+def space_of(run: Run, given: Mapping[str, Range | Iterable]) -> Space:
+    """The space to search: a Range or the possible values of each field, checked on this run."""
+    if not given:
+        raise InputError("space is empty; it must name at least one field to search")
+    space: Space = {}
+    for name, along in given.items():
+        if name == "seed":
+            raise InputError("space names seed; it must be left out, and seeds says how many each trial has")
+        values = (along.low, along.high) if isinstance(along, Range) else tuple(along)
+        if isinstance(along, Range) and holds_whole_numbers(run, name):
+            values = tuple(range(int(np.ceil(along.low)), int(np.floor(along.high)) + 1))
+            along = values
+        if not values:
+            raise InputError(f"space gives {name} no value; it must give at least one")
+        for value in values:
+            varied(run, {name: value})
+        space[name] = along if isinstance(along, Range) else values
+    return space
+
+
+def space_from_text(run: Run, texts: Iterable[str]) -> dict[str, Range | list]:
+    """From "rule.eta=log(1e-4, 1e-1)", "schedule.r_b=linear(0, 2)" or values as for a grid."""
+    space: dict[str, Range | list] = {}
+    for text in texts:
+        name, pair = pair_from_text(text)
+        if name in space:
+            raise InputError(f"vary names {name} twice; it must name each field once")
+        space[name] = axis_from_text(run, text)[1] if pair is None else Range(*pair)
+    return space
+
+
+def direction(run: Run, measure: str, goal: str | None) -> str:
+    """Whether less or more of the measure is better: as given, or as the measure says."""
+    known = {one.name: one for one in (*MEASURES.values(), *(one for probe in run.probes for one in probe.measures))}
+    one_of("measure", measure, [name for name, one in known.items() if not one.per_neuron])
+    if goal is not None:
+        one_of("goal", goal, GOALS)
+    found = goal or known[measure].better
+    if not found:
+        raise InputError(f"measure is {measure!r}, of which neither less nor more is better; goal must be given")
+    return found
+
+
+def _sampler(space: Space, sampler: Any, seed: int, goal: str) -> Sampler:
+    if isinstance(sampler, str):
+        one_of("sampler", sampler, SAMPLERS)
+        return Random(space, seed) if sampler == "random" else Adaptive(space, seed, goal)
+    return Adaptive(space, seed, goal, sampler)
+
+
+def _axes(chosen: list[dict[str, Any]], seed: int, seeds: int) -> list[list[dict[str, Any]]]:
+    """The trials' number and values, which vary together, and the seeds."""
+    trials = [{"name": "trial", "values": [*range(len(chosen))]}]
+    trials += [{"name": name, "values": labels(trial[name] for trial in chosen)} for name in chosen[0]]
+    return [trials, [{"name": "seed", "values": [*range(seed, seed + seeds)]}]]
+
+
+def _mean(folder: Folder, runs: list[Run], measure: str) -> float | None:
+    """The measure's mean over seeds and probes; None if a run has failed."""
+    found = [read(folder.file(run.identity, "json")).get(measure, np.nan) for run in runs]
+    mean = float(np.mean(found))
+    return mean if np.isfinite(mean) else None
