@@ -24,13 +24,15 @@ from asynchebb.sweeps import Range, Stopped, open_sweep, search, sweep
 from asynchebb.weights import Exponential, Gaussian
 
 if _TYPE_CHECKING:
+    from asynchebb import plot
     from asynchebb.estimators import AsyncHebbian, ContinuousHebbian, DiscreteHebbian, HebbianNetwork, OnOff, Outliers
     from asynchebb.estimators.model_file import load_model, save_model
 
 __version__ = _version("asynchebb")
 
-# These bring scikit-learn with them, which takes a second to load: they are imported when first asked for.
+# These bring scikit-learn or Matplotlib with them, which take a second to load: they are imported when first asked for.
 _LATER = {
+    "plot": "plot",
     **dict.fromkeys(
         ("AsyncHebbian", "ContinuousHebbian", "DiscreteHebbian", "HebbianNetwork", "OnOff", "Outliers"),
         "estimators",
@@ -42,7 +44,8 @@ _LATER = {
 def __getattr__(name: str) -> _Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(_import_module(f"asynchebb.{_LATER[name]}"), name)
+    module = _import_module(f"asynchebb.{_LATER[name]}")
+    return module if name == _LATER[name] else getattr(module, name)
 
 
 def __dir__() -> list[str]:

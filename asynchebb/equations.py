@@ -57,6 +57,8 @@ def check(kind: str, record: object) -> None:
     """Raise an error for a record that no engine can run."""
     if isinstance(record, type):
         raise InputError(f"{kind} is the class {record.__name__}; it must be a value: {record.__name__}(...)")
+    if isinstance(record, str):
+        raise InputError(f"{kind} is the text {record!r}; it must be a value, like {_example(kind)}")
     cls: type = type(record)
     frozen(kind, record)
     if fault := _fault(kind, cls):
@@ -64,6 +66,10 @@ def check(kind: str, record: object) -> None:
     for name, value in constants(record).items():
         if not isinstance(value, Real):
             raise InputError(f"{kind} is {record!r}; its field {name} must be a number")
+
+
+def _example(kind: str) -> str:
+    return {"rule": "ah.Oja(eta=0.01)", "schedule": "ah.Discrete()", "dynamics": "ah.Projected()"}[kind]
 
 
 @cache

@@ -31,6 +31,32 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+# Kinds of file that a person may give where a folder belongs.
+NO_FOLDERS = {
+    ".csv",
+    ".tsv",
+    ".parquet",
+    ".json",
+    ".npy",
+    ".npz",
+    ".h5",
+    ".hdf5",
+    ".nc",
+    ".mat",
+    ".pkl",
+    ".txt",
+    ".toml",
+}
+NO_FOLDERS |= {".png", ".pdf", ".svg", ".jpg", ".gif", ".mp4", ".html", ".md", ".zip", ".py"}
+
+
+def is_folder(name: str, path: Path, *files: str) -> None:
+    """Refuse what looks like a file; `files` are the kinds of file that may be given instead of a folder."""
+    if path.suffix.lower() in NO_FOLDERS and not path.is_dir():
+        accepted = " or ".join(["a folder", *(f"a {kind} file" for kind in files)])
+        raise InputError(f"{name} is {str(path)!r}, which looks like a file; it must be {accepted}")
+
+
 def make_writable(name: str, given: Path, *folders: Path) -> None:
     """Create these folders, or raise an error that names the argument and says why they cannot be written."""
     try:

@@ -34,6 +34,11 @@ class State(NamedTuple):
     c: np.ndarray  # (n,) steps since the last update
     a: np.ndarray  # (n,) activity accumulated by the rule
 
+    def _repr_html_(self) -> str:
+        from asynchebb import thumbnails
+
+        return thumbnails.state(self)
+
     def copy(self) -> State:
         return State(*(array.copy(order="K") for array in self))
 
@@ -110,6 +115,11 @@ class Network:
         if not hasattr(self.weights, "draw") or isinstance(self.weights, type):
             raise InputError(f"weights is {self.weights!r}; it must be a value with a method draw(rng, shape, n)")
         checks.frozen("weights", self.weights)
+
+    def _repr_html_(self) -> str:
+        from asynchebb import thumbnails
+
+        return thumbnails.network(self)
 
     def init(self, rng: np.random.Generator, dtype: Any = np.float32) -> State:
         """Draw W, M and u; y follows from u by one step of the dynamics without drive."""

@@ -139,3 +139,19 @@ def _load(kind: str, path: str) -> ModuleType:
     except Exception as error:
         raise InputError(f"{kind} names the file {path!r}, which cannot be imported: {error!r}") from error
     return module
+
+
+def pieces(text: str) -> list[str]:
+    """Split the text at commas outside brackets and quotes."""
+    pieces, depth, quote = [""], 0, ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        depth += 0 if quote else (letter in "([") - (letter in ")]")
+        if letter == "," and not depth and not quote:
+            pieces.append("")
+        else:
+            pieces[-1] += letter
+    return [piece.strip() for piece in pieces if piece.strip()]

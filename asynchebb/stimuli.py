@@ -19,7 +19,16 @@ from asynchebb import checks
 from asynchebb.checks import InputError, at_least, checked, fraction
 
 
-class _Image:
+class _Shown:
+    """A stimulus that shows some samples in a notebook."""
+
+    def _repr_html_(self) -> str:
+        from asynchebb import thumbnails
+
+        return thumbnails.stimulus(self)
+
+
+class _Image(_Shown):
     """Base class of square images of p × p pixels."""
 
     p: int
@@ -183,7 +192,7 @@ def _whitened_photographs() -> list[np.ndarray]:
 
 
 @dataclass(frozen=True, eq=False)
-class FromArray:
+class FromArray(_Shown):
     """Rows of your own array, or of a .npy file, drawn at random with replacement.
 
     `data` is (samples, m) or (samples, height, width), in [0, 1].

@@ -52,7 +52,10 @@ def with_value(value):
         (lambda: ah.Network(n=2.0), "n is 2.0"),
         (lambda: ah.Network(rule=ah.Hebbian), r"rule is the class Hebbian; it must be a value: Hebbian\(...\)"),
         (lambda: ah.Network(rule=ah.Frozen()), r"rule is Frozen\(\); it must have a method leak_w\(self, y_i\)"),
-        (lambda: ah.Network(schedule="Discrete"), "schedule is 'Discrete'; it must have a method gate"),
+        (
+            lambda: ah.Network(schedule="Discrete"),
+            r"schedule is the text 'Discrete'; it must be a value, like ah.Discrete\(\)",
+        ),
         (lambda: ah.Network(weights=None), "weights is None; it must be a value with a method draw"),
         (lambda: NETWORK.init(np.random.default_rng(0), "float16"), "dtype is 'float16'; it must be float32 or"),
         (lambda: NETWORK.init(0), r"rng is 0; it must be a generator: np.random.default_rng\(seed\)"),

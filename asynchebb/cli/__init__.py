@@ -48,6 +48,7 @@ def run(
     A finished run is not repeated; an interrupted one resumes where it stopped.
     """
     with progress.working("starting"):
+        from asynchebb import plot
         from asynchebb.drawing import figures
         from asynchebb.runs.recording import file_of, record
         from asynchebb.runs.saved import summary
@@ -58,7 +59,7 @@ def run(
     if dataset.attrs["engine"] != engine:
         typer.echo(f"this run was already finished, on the {dataset.attrs['engine']} engine")
     picture = file_of(requested, out).with_suffix(".png")
-    figures.save(figures.run(dataset), picture)
+    figures.save(plot.run(dataset), picture)
     print_table(str(dataset.attrs["title"]), summary(dataset, run=requested), _labels(dataset))
     typer.echo(f"{file_of(requested, out)}\n{picture}")
 
@@ -96,17 +97,31 @@ def _labels(dataset: Any) -> dict[str, str]:
 
 @app.command()
 def show(
-    file: Annotated[Path, typer.Argument(help="a run saved by asynchebb (.nc)")],
-    out: Annotated[Path | None, typer.Option(help="PNG to write; by default next to the run")] = None,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="runs saved by asynchebb (.nc)")],
+    out: Annotated[
+        Path | None, typer.Option(help="PNG or PDF to write; by default next to the run, or comparison.png")
+    ] = None,
 ) -> None:
-    """Redraw a saved run."""
-    from asynchebb.drawing import figures
-    from asynchebb.runs.saved import open_run, summary
+    """Draw a saved run again, or compare several: measures in one table, fields and errors in one figure."""
+    with progress.working("reading"):
+        from asynchebb import plot
+        from asynchebb.drawing import figures
+        from asynchebb.runs.saved import open_run, summary
 
-    dataset = open_run(file)
-    picture = out or file.with_suffix(".png")
-    figures.save(figures.run(dataset), picture)
-    print_table(str(dataset.attrs["title"]), summary(dataset), _labels(dataset))
+        datasets = [open_run(file) for file in files]
+    if len(files) == 1:
+        picture = out or files[0].with_suffix(".png")
+        figures.save(plot.run(datasets[0]), picture)
+        print_table(str(datasets[0].attrs["title"]), summary(datasets[0]), _labels(datasets[0]))
+    else:
+        picture = out or files[0].parent / "comparison.png"
+        figures.save(plot.compare(datasets), picture)
+        letters = "ABCDEFGH"[: len(files)]
+        for letter, file, dataset in zip(letters, files, datasets, strict=True):
+            typer.echo(f"{letter}  {file}: {dataset.attrs['title']}")
+        columns = {letter: summary(dataset) for letter, dataset in zip(letters, datasets, strict=True)}
+        labels = {name: label for dataset in datasets for name, label in _labels(dataset).items()}
+        print_table("at the end", columns, labels)
     typer.echo(str(picture))
 
 
@@ -181,6 +196,28 @@ def warmup() -> None:
             new = [cpu.warm_up(network) for network in (preset(), preset().frozen())]
         typer.echo(f"{name}: {'compiled' if any(new) else 'already compiled'}")
     typer.echo(str(cpu.cache_folder()))
+
+
+@app.command()
+def doctor() -> None:
+    """Examine this installation (versions, optional parts, cache, threads, BLAS, GPU): what is wrong, how to fix it.
+
+    Exits with 1 if something is wrong.
+    """
+    with progress.working("starting"):
+        from asynchebb.doctor import examine
+
+    wrong, part = 0, ""
+    for finding in examine():
+        mark = typer.style("✗", fg="red") if finding.fix else typer.style("✓", fg="green")
+        name = finding.part if finding.part != part else ""
+        typer.echo(f"{name:>10} {mark} {finding.says}")
+        if finding.fix:
+            typer.echo(f"{'':>12} → {finding.fix}")
+            wrong += 1
+        part = finding.part
+    typer.echo(f"\n{wrong} thing{'s' if wrong > 1 else ''} to fix" if wrong else "\nAll is well.")
+    raise typer.Exit(bool(wrong))
 
 
 def _indented(documented: Any) -> str:

@@ -14,7 +14,7 @@ import typer
 
 if TYPE_CHECKING:
     from asynchebb.reproduction.findings import Outcome
-    from asynchebb.runs.run import Run
+    from asynchebb.runs.run import Phase, Run
 
 Model = Annotated[str, typer.Option(help="asynchronous, continuous or discrete")]
 TheReading = Annotated[
@@ -29,6 +29,21 @@ FromRest = Annotated[
     ),
 ]
 Stimulus = Annotated[str, typer.Option(help='stimulus set, like "Bars(14, probability=0.1)"')]
+Phases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--phase",
+        help='a stimulus set to learn, instead of --stimulus; repeat it for several in succession: "Squares(14)", or '
+        '"Squares(14), samples=500, hold=200"',
+    ),
+]
+RB = Annotated[
+    float | None,
+    typer.Option("--r-b", help="bursting threshold of the asynchronous model", show_default="that of the reading"),
+]
+RR = Annotated[
+    float | None, typer.Option("--r-r", help="its refractory period in Euler steps", show_default="that of the reading")
+]
 N = Annotated[int, typer.Option(help="number of neurons")]
 Samples = Annotated[int, typer.Option(help="number of stimuli shown")]
 Hold = Annotated[int, typer.Option(help="Euler steps per stimulus")]
@@ -58,11 +73,14 @@ class RunOptions:
 
     model: Model = "asynchronous"
     stimulus: Stimulus = "Crossbars(14)"
+    phase: Phases = None
     n: N = 500
     samples: Samples = 2000
     hold: Hold = 500
     rule: Rule = None
     schedule: Schedule = None
+    r_b: RB = None
+    r_r: RR = None
     dynamics: Dynamics = None
     weights: Weights = None
     seed: Seed = 0
@@ -75,26 +93,62 @@ class RunOptions:
     def run(self) -> Run:
         """The run that they define."""
         from asynchebb import notation
-        from asynchebb.checks import one_of
+        from asynchebb.checks import InputError, one_of
         from asynchebb.measures import USUAL
         from asynchebb.network import MODELS, READINGS
-        from asynchebb.runs.run import Phase, Probe, Run, check_stimulus
+        from asynchebb.runs.run import Probe, Run
 
         one_of("model", self.model, MODELS)
         one_of("reading", self.reading, READINGS)
         given = {kind: getattr(self, kind) for kind in ("rule", "schedule", "dynamics", "weights")}
         changes = {kind: notation.parse(kind, text) for kind, text in given.items() if text is not None}
-        shown = notation.parse("stimulus", self.stimulus)
-        check_stimulus(shown)
-        rests = READINGS[self.reading].from_rest if self.from_rest is None else self.from_rest
+        changes |= self._burst()
+        if self.phase and self.stimulus != RunOptions.stimulus:
+            raise InputError("phase and stimulus are both given; it must be one or the other")
+        phases = [self._phase(text) for text in self.phase or [self.stimulus]]
         recorded = (*USUAL, *(notation.parse_measure(text) for text in self.measure or []))
+        tested = {repr(phase.stimulus): phase for phase in phases}.values()
         return Run(
-            MODELS[self.model](self.n, shown.m, self.reading, **changes),
-            (Phase(shown, self.samples, self.hold, self.snapshots, rests),),
-            (Probe(shown, from_rest=rests, measures=recorded),),
+            MODELS[self.model](self.n, phases[0].stimulus.m, self.reading, **changes),
+            tuple(phases),
+            tuple(Probe(phase.stimulus, from_rest=phase.from_rest, measures=recorded) for phase in tested),
             seed=self.seed,
             dtype=self.dtype,
         )
+
+    def _phase(self, text: str) -> Phase:
+        """A stimulus, and perhaps what differs in its phase: "Squares(14), samples=500"."""
+        from asynchebb import notation
+        from asynchebb.checks import InputError
+        from asynchebb.network import READINGS
+        from asynchebb.runs.run import Phase, check_stimulus
+
+        stimulus, *settings = notation.pieces(text) or [""]
+        shown = notation.parse("stimulus", stimulus)
+        check_stimulus(shown)
+        rests = READINGS[self.reading].from_rest if self.from_rest is None else self.from_rest
+        numbers = {"samples": self.samples, "hold": self.hold, "snapshots": self.snapshots}
+        for setting in settings:
+            name, _, value = (part.strip() for part in setting.partition("="))
+            if name not in numbers or not value.isdecimal():
+                raise InputError(
+                    f"phase is {text!r}; after the stimulus it may have {', '.join(f'{name}=…' for name in numbers)}"
+                )
+            numbers[name] = int(value)
+        return Phase(shown, from_rest=rests, **numbers)
+
+    def _burst(self) -> dict[str, Any]:
+        """The asynchronous model's schedule, if its threshold or refractory period is given."""
+        from asynchebb.checks import InputError
+        from asynchebb.network import READINGS
+        from asynchebb.schedules import Asynchronous
+
+        given = {name: value for name in ("r_b", "r_r") if (value := getattr(self, name)) is not None}
+        if given and (self.model != "asynchronous" or self.schedule is not None):
+            other = "--schedule has them" if self.schedule is not None else f"the {self.model} model does not use them"
+            raise InputError(f"{', '.join(given)} is given, but {other}; leave it out")
+        reading = READINGS[self.reading]
+        return {"schedule": Asynchronous(**{"r_b": reading.r_b, "r_r": reading.r_r, **given})} if given else {}
 
 
 def takes_run_options(**defaults: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -166,8 +220,9 @@ def print_table(title: str, rows: dict[str, Any], labels: dict[str, str]) -> Non
     table.add_column("measure")
     for name in columns:
         table.add_column(name, justify="right")
-    for measure in next(iter(columns.values())):
-        table.add_row(labels[measure], *(_number(row[measure]) for row in columns.values()))
+    for measure in dict.fromkeys(name for row in columns.values() for name in row):
+        cells = (_number(row[measure]) if measure in row else "–" for row in columns.values())
+        table.add_row(labels[measure], *cells)
     Console().print(table)
 
 

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Run a parameter sweep, check its progress, plot it.")
 
 # Types of the options in a file that are not text.
-KINDS: dict[str, tuple[type, str]] = {
+KINDS: dict[str, tuple[Any, str]] = {
     **dict.fromkeys(("n", "samples", "hold", "seed", "snapshots", "workers"), (int, "a whole number")),
     "from_rest": (bool, "true or false"),
+    **dict.fromkeys(("r_b", "r_r"), (int | float, "a number")),
     "measure": (list, "a list of names"),
+    "phase": (list, "a list of stimuli"),
 }
 # The options that a file may set, besides the axes.
 KNOWN = [*(field.name for field in fields(shared.RunOptions)), "engine", "workers", "dask", "slurm", "out"]

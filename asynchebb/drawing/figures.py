@@ -5,27 +5,33 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib
+import matplotlib.figure
 import matplotlib.ticker
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from asynchebb.checks import InputError
 from asynchebb.files import atomic, disk_is_full
 
-if TYPE_CHECKING:
-    import xarray
-
+ON_SCREEN = 96  # pixels per inch
 COLOURS = {"asynchronous": "tab:blue", "continuous": "tab:orange", "discrete": "tab:green"}
 
 # Figures are made without pyplot, so that the caller's own plots are not affected.
 styled = matplotlib.rc_context({"font.size": 8, "axes.spines.top": False, "axes.spines.right": False})
 
 
-def save(figure: Figure, path: str | Path) -> None:
+class Figure(matplotlib.figure.Figure):
+    """A figure that shows itself at the end of a notebook's cell, sharp on screens of high resolution."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        width, height = (round(size * ON_SCREEN) for size in self.get_size_inches())
+        return png(self, 2 * ON_SCREEN), {"width": width, "height": height}
+
+
+def save(figure: matplotlib.figure.Figure, path: str | Path) -> None:
     path = Path(path)
     try:
         with atomic(path, path.parent) as temporary:
@@ -36,9 +42,9 @@ def save(figure: Figure, path: str | Path) -> None:
         raise InputError(f"out is {str(path)!r}; it must be a writable image file, .png or .pdf ({error})") from None
 
 
-def png(figure: Figure) -> bytes:
+def png(figure: matplotlib.figure.Figure, dpi: int = 160) -> bytes:
     picture = io.BytesIO()
-    figure.savefig(picture, dpi=160, format="png")
+    figure.savefig(picture, dpi=dpi, format="png")
     return picture.getvalue()
 
 
@@ -81,26 +87,6 @@ def _tiled(pictures: np.ndarray, columns: int) -> np.ndarray:
 def _colours(signed: bool) -> matplotlib.colors.Colormap:
     name, gap = ("RdBu_r", "white") if signed else ("gray", "tab:gray")
     return matplotlib.colormaps[name].with_extremes(bad=gap)
-
-
-@styled
-def run(dataset: xarray.Dataset) -> Figure:
-    """A saved run: the fields at its end, the error over time, and all neurons' activity by rank."""
-    figure = Figure(figsize=(10, 3.4), layout="constrained")
-    fields, error, activity = figure.subplots(1, 3, width_ratios=(1.1, 1.2, 1))
-    figure.suptitle(str(dataset.attrs["title"]), fontsize=9)
-    fields_at_end(fields, dataset)
-    fields.set_title("receptive fields, most active first")
-    for probe, label in enumerate(_labels(dataset)):
-        line = error.plot(dataset.step, dataset.error[:, probe], label=label)[0]
-        error.plot(dataset.step, dataset.error_last[:, probe], ":", color=line.get_color())
-        level = np.sort(dataset.mean_activity[-1, probe].values)[::-1]
-        activity.fill_between(np.arange(len(level)), level, alpha=0.4, step="mid", color=line.get_color())
-    error.set(xlabel="Euler step", ylabel="reconstruction error", ylim=(0, 1), title="mean (solid), last step (dotted)")
-    error.ticklabel_format(axis="x", scilimits=(-3, 4))
-    error.legend(frameon=False)
-    activity.set(xlabel="neuron, by rank", ylabel="mean rate", title="activity", ylim=(0, None))
-    return figure
 
 
 def fields_at_end(axes: Axes, saved: Any, most: int = 100) -> None:
@@ -242,10 +228,6 @@ def heat_map(
     axes.set_yticks(range(len(rows)), [str(label) for label in rows])
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
-
-
-def _labels(dataset: xarray.Dataset) -> list[str]:
-    return [f"{shows}, hold {hold}" for shows, hold in zip(dataset.stimulus.values, dataset.hold.values, strict=True)]
 
 
 # Figures of `asynchebb learn`

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.animation import FFMpegWriter, PillowWriter
-from matplotlib.figure import Figure
 
+from asynchebb import plot
 from asynchebb.checks import InputError, at_least, positive
 from asynchebb.drawing import figures
 
@@ -24,7 +24,7 @@ FASTEST = 50.0  # frames per second that a GIF can show
 @figures.styled
 def write(dataset: xarray.Dataset, path: str | Path, neurons: int = 100, seconds: float = 6.0) -> None:
     """Write one frame per snapshot of a saved run: the fields of the neurons most active at its end, at fixed
-    positions, and the error so far."""
+    positions, and the errors so far: on each probe, mean over a presentation (solid) and at its end (dotted)."""
     path = Path(path)
     at_least(1)("neurons", neurons)
     positive("seconds", seconds)
@@ -35,9 +35,9 @@ def write(dataset: xarray.Dataset, path: str | Path, neurons: int = 100, seconds
     kind = KINDS[path.suffix.lower()]
     if not kind.isAvailable():
         raise InputError(f"out is {str(path)!r}; .mp4 needs the program ffmpeg, which is not installed; .gif does not")
-    step, error = dataset["step"].values, dataset["error"].values
+    step = dataset["step"].values
     activity, shape = dataset["mean_activity"].values[-1, 0], figures.picture_shape(dataset)
-    figure = Figure(figsize=(3.2, 3.9), layout="constrained")
+    figure = figures.Figure(figsize=(3.2, 3.9), layout="constrained")
     fields, curve = figure.subplots(2, 1, height_ratios=(5, 1))
     frames = len(step)
     writer = kind(fps=min(frames / seconds, FASTEST))
@@ -51,8 +51,8 @@ def write(dataset: xarray.Dataset, path: str | Path, neurons: int = 100, seconds
                     figures.mosaic(fields, dataset["W"][k].values, shape, activity, neurons)
                     fields.set_title(f"{step[k]:,} Euler steps")
                     curve.clear()
-                    curve.plot(step[: k + 1], error[: k + 1, 0], color="black")
-                    curve.set(xlim=(0, step[-1]), ylim=(0, 1), ylabel="error", xticks=[])
+                    plot.error_curves(curve, dataset, k + 1)
+                    curve.set(xlim=(0, step[-1]), ylabel="error", xlabel="", xticks=[])
                     writer.grab_frame()
                 for _ in range(int(np.ceil(PAUSE * writer.fps))):
                     writer.grab_frame()

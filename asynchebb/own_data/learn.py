@@ -85,6 +85,7 @@ def _trained(
     out: Path,
     on_progress: Callable[[int, int], object],
 ) -> tuple[Any, dict[str, Any]]:
+    files.is_folder("out", out)
     identity = _identity(network, data)
     file, part = out / "model.nc", out / f"model.{identity}.part.nc"
     for saved in (file, part):

@@ -76,7 +76,8 @@ def load(text: str, array: str | None = None, labels: str | None = None) -> Data
     elif path.is_file():
         found = _file(path, array, labels)
     else:
-        raise InputError(f"data is {text!r}; there is no such file, and it must be {ACCEPTED}")
+        why = "it is neither a file nor a folder" if path.exists() else "there is no such file"
+        raise InputError(f"data is {text!r}; {why}, and it must be {ACCEPTED}")
     several = path.suffix in SEVERAL and path.is_file()
     if array is not None and not several:
         raise InputError(f"array is {array!r}; {text!r} is not a file of several arrays ({', '.join(sorted(SEVERAL))})")

@@ -15,7 +15,7 @@ from asynchebb.contracts import Executor
 from asynchebb.drawing import figures
 from asynchebb.dynamics import Potential, Projected
 from asynchebb.engines import cpu
-from asynchebb.files import make_writable, write_text
+from asynchebb.files import is_folder, make_writable, write_text
 from asynchebb.network import Network
 from asynchebb.reproduction import effort, report
 from asynchebb.reproduction.claims import Numbers, judge, overall
@@ -121,6 +121,7 @@ def _claims_in(folder: Path) -> dict[str, Any]:
 
 def _check(out: Path) -> None:
     """Refuse a folder that holds other files, so that nothing is overwritten."""
+    is_folder("out", out)
     if out.is_dir() and not sweep_folder(out).is_dir() and any(out.iterdir()):
         raise InputError(
             f"out is {str(out)!r}, which holds other files; it must be new or empty, or the folder of a reproduction"

@@ -20,7 +20,7 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from asynchebb import engines, notation
+from asynchebb import engines, files, notation
 from asynchebb import progress as display
 from asynchebb.checks import InputError
 from asynchebb.files import atomic, make_writable
@@ -132,8 +132,13 @@ def _run(run: Run, engine: str, folder: Path, on_progress: Callable[[int], objec
 
 
 def file_of(run: Run, path: str | Path) -> Path:
+    """`path`, or in the folder `path` a name that a person can read, which ends in the run's identity."""
     path = Path(path)
-    return path if path.suffix == ".nc" else path / f"{run.identity}.nc"
+    if path.suffix == ".nc":
+        return path
+    files.is_folder("path", path, ".nc")
+    older = path / f"{run.identity}.nc"  # as versions before named it
+    return older if older.exists() or _parts_folder(older).exists() else path / f"{run.name}-{run.identity}.nc"
 
 
 def _finished(run: Run, file: Path) -> xarray.Dataset:

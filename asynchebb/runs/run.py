@@ -83,10 +83,22 @@ class Run:
         assign(self, "seed", int(self.seed))
         assign(self, "dtype", float_type(self.dtype).name)
 
+    def _repr_html_(self) -> str:
+        from asynchebb import thumbnails
+
+        return thumbnails.run(self)
+
     @cached_property  # it may have to read whole arrays, and it names every part of a recording
     def identity(self) -> str:
         """A name for the run: the same on any machine, and different if anything in the run changes."""
         return provenance.identity(self)
+
+    @property
+    def name(self) -> str:
+        """What it is, for the name of its file: asynchronous-oja-crossbars14-n500-seed0."""
+        kinds = (type(part).__name__.lower() for part in (self.network.schedule, self.network.rule))
+        shown = "+".join(dict.fromkeys(_short(phase.stimulus) for phase in self.phases))
+        return f"{'-'.join(kinds)}-{shown[:60]}-n{self.network.n}-seed{self.seed}"
 
     @cached_property
     def has_own_probes(self) -> bool:
@@ -118,6 +130,11 @@ class Run:
             stops += [(p, int(end), step + int(end) * phase.hold) for end in ends[1:]]
             step += phase.samples * phase.hold
         return stops
+
+
+def _short(stimulus: Stimulus) -> str:
+    """Its class and size: crossbars14."""
+    return f"{type(stimulus).__name__}{getattr(stimulus, 'p', '')}".lower()
 
 
 def check_stimulus(stimulus: object) -> None:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     import xarray
 
 
+# What else the package saves, and how that is opened.
+OTHERS = {"asynchebb model": "it is a model, which ah.load_model opens"}
+
+
 def open_run(path: str | Path) -> xarray.Dataset:
     """Open a saved run; large arrays are read only when accessed."""
     import xarray
@@ -31,7 +35,7 @@ def open_run(path: str | Path) -> xarray.Dataset:
         if dataset.attrs.get("format") == FORMAT:
             return dataset
         dataset.close()
-        reason = "it was written by another program"
+        reason = OTHERS.get(str(dataset.attrs.get("format")), "it was written by another program")
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         reason = f"it cannot be read or is truncated ({error}); remove it to run it again"
     raise InputError(f"path is {str(path)!r}; it must be a run saved by asynchebb, but {reason}")

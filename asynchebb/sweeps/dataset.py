@@ -10,9 +10,9 @@ import numpy as np
 
 from asynchebb.checks import InputError
 from asynchebb.measures import LABELS, MEASURES
+from asynchebb.notation import pieces
 from asynchebb.runs.layout import STATE
 from asynchebb.sweeps.folder import DIGEST, SILENT, Folder, Points
-from asynchebb.sweeps.grid import pieces
 
 if TYPE_CHECKING:
     import pandas as pd

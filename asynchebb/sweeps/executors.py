@@ -25,7 +25,7 @@ from typing import Any
 
 from asynchebb.checks import InputError, at_least
 from asynchebb.contracts import Executor, Task
-from asynchebb.sweeps.grid import pieces
+from asynchebb.notation import pieces
 
 ANSWER = 5  # seconds a scheduler has to answer
 

@@ -34,7 +34,7 @@ from types import ModuleType
 from typing import Any
 
 from asynchebb.checks import InputError
-from asynchebb.files import atomic, make_writable
+from asynchebb.files import atomic, is_folder, make_writable
 from asynchebb.runs.run import Phase, Probe, Run
 
 FORMAT = "asynchebb sweep"
@@ -61,6 +61,7 @@ class Folder:
 
     def prepare(self) -> None:
         """Create the folder; refuse one that holds other files."""
+        is_folder("out", self.path)
         if self.path.is_dir() and not self._grid_files():
             others = (entry for entry in self.path.glob("*") if entry.name not in OURS)
             within = (entry for name in OURS for entry in (self.path / name).glob("*") if not _is_ours(entry))

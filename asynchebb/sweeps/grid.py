@@ -20,6 +20,7 @@ import numpy as np
 from asynchebb import equations, notation
 from asynchebb.checks import InputError, one_of
 from asynchebb.network import MODELS, READINGS, Network
+from asynchebb.notation import pieces
 from asynchebb.runs.run import Phase, Run, check_stimulus
 
 OF_NETWORK = tuple(field.name for field in fields(Network) if field.name != "m")  # the stimulus determines m
@@ -278,22 +279,6 @@ def value_from_text(name: str, text: str) -> Any:
         if text.isidentifier():
             return text
         raise InputError(f"vary gives {name} the value {text!r}; it must be a number, True, False or a name") from None
-
-
-def pieces(text: str) -> list[str]:
-    """Split the text at commas outside brackets and quotes."""
-    pieces, depth, quote = [""], 0, ""
-    for letter in text:
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "'\"":
-            quote = letter
-        depth += 0 if quote else (letter in "([") - (letter in ")]")
-        if letter == "," and not depth and not quote:
-            pieces.append("")
-        else:
-            pieces[-1] += letter
-    return [piece.strip() for piece in pieces if piece.strip()]
 
 
 def holds_whole_numbers(run: Run, name: str) -> bool:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from asynchebb.checks import InputError, one_of
-from asynchebb.drawing.figures import fields_at_end, styled
+from asynchebb.drawing.figures import Figure, fields_at_end, styled
 from asynchebb.runs.saved import open_run
 from asynchebb.sweeps.folder import Folder
 

@@ -85,7 +85,7 @@ def _soon(condition: Callable[[], bool]) -> bool:
 
 def _run_one(run: Run, folder: Folder, engine: str, claim: Claim) -> str | None:
     try:
-        file, whole = save_run(run, folder.runs, engine, lambda steps: claim.touch())
+        file, whole = save_run(run, folder.file(run.identity, "nc"), engine, lambda steps: claim.touch())
         content = {**measures(run, file, whole), DIGEST: digest(file)}
         folder.write(folder.file(run.identity, "json"), content)
         folder.file(run.identity, "failed").unlink(missing_ok=True)

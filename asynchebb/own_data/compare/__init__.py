@@ -54,6 +54,7 @@ def compare(
         raise InputError(
             f"data has {len(X)} samples; it must have at least 20, to split into training and test samples"
         )
+    files.is_folder("out", out)
     folder = out / "measured"
     files.make_writable("out", out, out, folder)
     labels, no_classes = _classes(data.labels)

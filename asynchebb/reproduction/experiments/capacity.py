@@ -14,7 +14,7 @@ from asynchebb.reproduction.scale import Scale
 from asynchebb.runs.run import Run
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from asynchebb.drawing.figures import Figure
 
 TITLE = "Capacity"
 THRESHOLDS = (0.75, 1, 2)  # the first is the presets'

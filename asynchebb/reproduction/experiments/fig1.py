@@ -18,7 +18,7 @@ from asynchebb.reproduction.scale import Scale
 from asynchebb.runs.run import Run
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from asynchebb.drawing.figures import Figure
 
 TITLE = "Representation learning in the three models"
 DRAWN = {"fig1": PRESET, "fig1-notebook": NOTEBOOK}

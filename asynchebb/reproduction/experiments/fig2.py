@@ -29,7 +29,7 @@ from asynchebb.reproduction.scale import Scale
 from asynchebb.runs.run import Run
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from asynchebb.drawing.figures import Figure
 
 TITLE = "The asynchronous and continuous networks compared with the discrete one"
 DRAWN = {"fig2": PRESET, "fig2-notebook": NOTEBOOK}

@@ -13,7 +13,7 @@ from asynchebb.rules import Falconbridge, Foldiak, Hebbian, Oja, Pehlevan
 from asynchebb.runs.run import Run
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from asynchebb.drawing.figures import Figure
 
 TITLE = "Other rules and shorter holds"
 RULES = {type(rule).__name__: rule for rule in (Hebbian(), Oja(0.01), Foldiak(), Falconbridge(), Pehlevan())}

@@ -24,7 +24,7 @@ from asynchebb.reproduction.scale import Scale
 from asynchebb.runs.run import Run
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from asynchebb.drawing.figures import Figure
 
 TITLE = "Thresholds and refractory periods"
 VARIED = {"r_b": THRESHOLDS, "r_r": REFRACTORY}

@@ -15,7 +15,7 @@ from asynchebb.reproduction.scale import Scale
 from asynchebb.runs.run import Run
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from asynchebb.drawing.figures import Figure
 
 TITLE = "Fields over time"
 NEURONS = 12

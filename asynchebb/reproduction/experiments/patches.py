@@ -17,7 +17,7 @@ from asynchebb.runs.run import Phase, Probe, Run
 from asynchebb.stimuli import Patches
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from asynchebb.drawing.figures import Figure
 
 TITLE = "Natural image patches"
 DRAWN = {"patches": PRESET, "patches-notebook": NOTEBOOK}

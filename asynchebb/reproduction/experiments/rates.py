@@ -20,7 +20,7 @@ from asynchebb.rules import Oja
 from asynchebb.runs.run import Run
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from asynchebb.drawing.figures import Figure
 
 TITLE = "Matched learning rates, and similarity over time"
 REFRACTORY = (0, 50, 100, 200, 500)

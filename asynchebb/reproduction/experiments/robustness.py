@@ -17,7 +17,7 @@ from asynchebb.runs.run import Run
 from asynchebb.stimuli import Crossbars
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from asynchebb.drawing.figures import Figure
 
 TITLE = "Fast stimuli, large inputs, high learning rates"
 NEURONS = 200  # enough for the 64 bars of the largest input

@@ -24,7 +24,7 @@ from asynchebb.reproduction.scale import Scale
 from asynchebb.runs.run import Run
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from asynchebb.drawing.figures import Figure
 
 TITLE = "One setting for all figures?"
 SETTINGS = files("asynchebb.reproduction.experiments") / "retention_search.csv"  # made by `make search`

@@ -16,7 +16,7 @@ from asynchebb.runs.run import Run
 from asynchebb.stimuli import Digits
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from asynchebb.drawing.figures import Figure
 
 TITLE = "Four sets in several orders"
 SHORT = ("Crossbars", "Squares\n(our choice)", "Diagonals\n(our choice)", "Digits")

@@ -18,7 +18,7 @@ from asynchebb.runs.run import Run
 from asynchebb.stimuli import Crossbars, Diagonals, Digits, Squares
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from asynchebb.drawing.figures import Figure
 
 TITLE = "The third set"
 COMPARED = ("asynchronous", "discrete")  # the discrete one only where neither steps nor neurons are varied

@@ -1,0 +1,233 @@
+"""Figures of saved runs, for papers and notebooks.
+
+Each function returns a Matplotlib figure, which shows itself in a notebook and can be changed and saved like any other:
+`ah.plot.error(dataset).savefig("error.pdf")`. `width` is "single" or "double", the width of a journal's column or page,
+or a number of inches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from asynchebb import metrics
+from asynchebb.checks import InputError, at_least, one_of
+from asynchebb.drawing.figures import Figure, fields_at_end, mosaic, picture_shape, styled
+from asynchebb.network import State
+from asynchebb.runs.saved import open_run
+
+if TYPE_CHECKING:
+    import xarray
+
+WIDTHS = {"single": 3.5, "double": 7.2}  # inches: 89 and 183 mm, as most journals have them
+MOST_RUNS = 8  # compared in one figure
+
+
+def fields(source: Any, most: int = 100, width: str | float = "single", shape: tuple[int, ...] | None = None) -> Figure:
+    """Receptive fields of the most active neurons, most active first, each scaled by its own largest weight.
+
+    `source` is a saved run (a dataset or its file), a State, or a fitted estimator. A State and an estimator have no
+    test, so neurons come in the order of their present rates; `shape` is that of the images, if they are not square.
+    """
+    at_least(1)("most", most)
+    W, drawn, activity = _weights(source, shape)
+    figure = _figure(width, 1.0)
+    mosaic(figure.subplots(), W, drawn, activity, most)
+    return figure
+
+
+@styled
+def error(source: Any, width: str | float = "single") -> Figure:
+    """The reconstruction error on each probe over time, mean over a presentation (solid) and at its end (dotted).
+
+    Vertical lines separate the phases.
+    """
+    dataset = _dataset(source)
+    figure = _figure(width, 0.7)
+    axes = figure.subplots()
+    error_curves(axes, dataset)
+    axes.legend(frameon=False, title="mean (solid), at the end (dotted)", title_fontsize=7, fontsize=7)
+    return figure
+
+
+@styled
+def similarity(source: Any, other: Any = None, width: str | float = "single", weights: str = "W") -> Figure:
+    """How similar a run's weights are to another run's at each snapshot, or without one to its own at the end.
+
+    Mean over neurons of the cosine between their weights; the shade spans the middle half of the neurons.
+    """
+    one_of("weights", weights, ("W", "M"))
+    dataset = _dataset(source)
+    compared = dataset if other is None else _dataset(other)
+    steps = dataset["step"].values
+    if other is not None and not np.array_equal(steps, compared["step"].values):
+        raise InputError("other has snapshots at other steps than source; both runs must have the same")
+    if dataset[weights].shape[1:] != compared[weights].shape[1:]:
+        theirs, ours = (one[weights].shape[1:] for one in (compared, dataset))
+        raise InputError(f"other has weights {weights} of shape {theirs}; it must be {ours}")
+    cosines = [
+        metrics.weight_similarity(dataset[weights][k].values, compared[weights][-1 if other is None else k].values)
+        for k in range(len(steps))
+    ]
+    figure = _figure(width, 0.7)
+    axes = figure.subplots()
+    axes.fill_between(steps, *np.quantile(cosines, [0.25, 0.75], axis=1), alpha=0.25, linewidth=0)
+    axes.plot(steps, np.mean(cosines, axis=1))
+    with_what = "its end" if other is None else str(compared.attrs["title"]).partition(" on ")[0]
+    _over_time(axes, dataset, f"cosine of {weights} with {with_what}")
+    return figure
+
+
+@styled
+def activity(source: Any, width: str | float = "single") -> Figure:
+    """Mean rates of all neurons at the end of a run, by rank, for each probe."""
+    dataset = _dataset(source)
+    figure = _figure(width, 0.7)
+    axes = figure.subplots()
+    _ranks(axes, dataset)
+    axes.legend(frameon=False, fontsize=7)
+    return figure
+
+
+@styled
+def raster(bursts: Any, hold: int | None = None, width: str | float = "double") -> Figure:
+    """Which neurons burst when: `bursts` is the trace "burst" of `ah.advance`, or all its traces.
+
+    Neurons that burst most are at the bottom. `hold` draws a line at the onset of each stimulus.
+    """
+    bursts = bursts["burst"] if isinstance(bursts, Mapping) and "burst" in bursts else bursts
+    if np.ndim(bursts) != 2:
+        raise InputError('bursts must be an array (steps, neurons): the trace "burst" of ah.advance')
+    bursts = np.asarray(bursts, bool)
+    order = np.argsort(-bursts.sum(axis=0), kind="stable")
+    steps, ranks = np.nonzero(bursts[:, order])
+    figure = _figure(width, 0.4)
+    axes = figure.subplots()
+    axes.scatter(steps, ranks, 2, "black", linewidths=0, rasterized=True)
+    if hold is not None:
+        at_least(1)("hold", hold)
+        for onset in range(hold, len(bursts), hold):
+            axes.axvline(onset, color="tab:red", linewidth=0.4)
+    highest = max(1, int(ranks.max(initial=0)) + 1)
+    axes.set(xlabel="Euler step", ylabel="neuron, by bursts", xlim=(0, len(bursts)), ylim=(-0.5, highest - 0.5))
+    return figure
+
+
+@styled
+def run(source: Any, width: str | float = 10.0) -> Figure:
+    """A saved run at a glance: its fields at the end, the error over time, and the neurons' activity by rank."""
+    dataset = _dataset(source)
+    figure = _figure(width, 0.34)
+    shown, curves, ranks = figure.subplots(1, 3, width_ratios=(1.1, 1.2, 1))
+    figure.suptitle(str(dataset.attrs["title"]), fontsize=9)
+    fields_at_end(shown, dataset)
+    shown.set_title("receptive fields, most active first")
+    error_curves(curves, dataset)
+    curves.set_title("mean (solid), at the end (dotted)")
+    curves.legend(frameon=False)
+    _ranks(ranks, dataset)
+    ranks.set_title("activity")
+    return figure
+
+
+@styled
+def compare(sources: Sequence[Any], names: Sequence[str] | None = None, width: str | float = 10.0) -> Figure:
+    """Several saved runs side by side: their fields, and on the last probe of each the error and the activity."""
+    datasets = [_dataset(source) for source in sources]
+    if not 2 <= len(datasets) <= MOST_RUNS:
+        raise InputError(f"sources has {len(datasets)} runs; it must have 2 to {MOST_RUNS}")
+    names = [short_title(dataset) for dataset in datasets] if names is None else [*names]
+    figure = _figure(width, 0.62)
+    upper: Any = figure.subfigures(2, 1, height_ratios=(1, 1.15))
+    above, below = upper
+    curves, ranks = below.subplots(1, 2, width_ratios=(1.4, 1))
+    for k, (panel, dataset, name) in enumerate(zip(above.subplots(1, len(datasets)), datasets, names, strict=True)):
+        fields_at_end(panel, dataset)
+        panel.set_title(name, color=f"C{k}", fontsize=8)
+        curves.plot(dataset["step"], dataset["error"][:, -1], color=f"C{k}", label=name)
+        curves.plot(dataset["step"], dataset["error_last"][:, -1], ":", color=f"C{k}")
+        level = np.sort(dataset["mean_activity"][-1, -1].values)[::-1]
+        ranks.plot(np.arange(len(level)), level, color=f"C{k}", label=name)
+    longest = max(datasets, key=lambda dataset: int(dataset["step"][-1]))
+    _over_time(curves, longest, "reconstruction error")
+    curves.legend(frameon=False)
+    ranks.set(xlabel="neuron, by rank", ylabel="mean rate", ylim=(0, None))
+    return figure
+
+
+# Panels
+
+
+def error_curves(axes: Axes, dataset: xarray.Dataset, snapshots: int | None = None) -> None:
+    """Both errors on each probe over time, up to this many snapshots."""
+    steps = dataset["step"].values[:snapshots]
+    for probe, label in enumerate(_probes(dataset)):
+        axes.plot(steps, dataset["error"].values[:snapshots, probe], color=f"C{probe}", label=label)
+        axes.plot(steps, dataset["error_last"].values[:snapshots, probe], ":", color=f"C{probe}")
+    _over_time(axes, dataset, "reconstruction error")
+
+
+def phase_lines(axes: Axes, dataset: xarray.Dataset) -> None:
+    """A vertical line where one phase ends and the next begins."""
+    phase, step = dataset["phase"].values, dataset["step"].values
+    for k in np.flatnonzero(np.diff(phase)):
+        axes.axvline(step[k], color="tab:red", linestyle="--", linewidth=0.8)
+
+
+def short_title(dataset: xarray.Dataset) -> str:
+    """Model and stimuli, without the words between them."""
+    return str(dataset.attrs["title"]).replace(" network on ", ", ")
+
+
+def _over_time(axes: Axes, dataset: xarray.Dataset, label: str) -> None:
+    phase_lines(axes, dataset)
+    axes.set(xlabel="Euler step", ylabel=label, ylim=(0, 1))
+    axes.ticklabel_format(axis="x", scilimits=(-3, 4))
+
+
+def _ranks(axes: Axes, dataset: xarray.Dataset) -> None:
+    for probe, label in enumerate(_probes(dataset)):
+        level = np.sort(dataset["mean_activity"][-1, probe].values)[::-1]
+        axes.fill_between(np.arange(len(level)), level, alpha=0.4, step="mid", color=f"C{probe}", label=label)
+    axes.set(xlabel="neuron, by rank", ylabel="mean rate", ylim=(0, None))
+
+
+def _probes(dataset: xarray.Dataset) -> list[str]:
+    return [f"{shows}, hold {hold}" for shows, hold in zip(dataset.stimulus.values, dataset.hold.values, strict=True)]
+
+
+# Arguments
+
+
+def _dataset(source: Any) -> xarray.Dataset:
+    if isinstance(source, str | Path):
+        return open_run(source)
+    if not hasattr(source, "attrs") or "step" not in getattr(source, "variables", ()):
+        raise InputError(f"source is a {type(source).__name__}; it must be a saved run: its dataset, or its file")
+    return source
+
+
+def _weights(source: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, tuple[int, ...], np.ndarray]:
+    """W, the shape of a field, and the activity that orders the neurons."""
+    state = source if isinstance(source, State) else getattr(source, "state_", None)
+    if state is not None:
+        from asynchebb.thumbnails import guessed_shape
+
+        known = shape or getattr(source, "image_shape_", None) or guessed_shape(state.W.shape[1])
+        return state.W, known, state.y
+    dataset = _dataset(source)
+    return dataset["W"][-1].values, shape or picture_shape(dataset), dataset["mean_activity"][-1, -1].values
+
+
+def _figure(width: str | float, height: float) -> Figure:
+    """An empty figure; its height is relative to its width."""
+    if isinstance(width, str) and width in WIDTHS:
+        width = WIDTHS[width]
+    if not isinstance(width, Real) or not width > 0:
+        raise InputError(f"width is {width!r}; it must be {', '.join(WIDTHS)} or a number of inches")
+    return Figure(figsize=(float(width), float(width) * height), layout="constrained")
