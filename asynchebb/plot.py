@@ -17,7 +17,16 @@ from matplotlib.axes import Axes
 
 from asynchebb import metrics
 from asynchebb.checks import InputError, at_least, one_of
-from asynchebb.drawing.figures import Figure, fields_at_end, mosaic, picture_shape, styled
+from asynchebb.drawing.figures import (
+    Figure,
+    error_curves,
+    fields_at_end,
+    mosaic,
+    over_time,
+    picture_shape,
+    probe_labels,
+    styled,
+)
 from asynchebb.network import State
 from asynchebb.runs.saved import open_run
 
@@ -79,7 +88,7 @@ def similarity(source: Any, other: Any = None, width: str | float = "single", we
     axes.fill_between(steps, *np.quantile(cosines, [0.25, 0.75], axis=1), alpha=0.25, linewidth=0)
     axes.plot(steps, np.mean(cosines, axis=1))
     with_what = "its end" if other is None else str(compared.attrs["title"]).partition(" on ")[0]
-    _over_time(axes, dataset, f"cosine of {weights} with {with_what}")
+    over_time(axes, dataset, f"cosine of {weights} with {with_what}")
     return figure
 
 
@@ -154,7 +163,7 @@ def compare(sources: Sequence[Any], names: Sequence[str] | None = None, width: s
         level = np.sort(dataset["mean_activity"][-1, -1].values)[::-1]
         ranks.plot(np.arange(len(level)), level, color=f"C{k}", label=name)
     longest = max(datasets, key=lambda dataset: int(dataset["step"][-1]))
-    _over_time(curves, longest, "reconstruction error")
+    over_time(curves, longest, "reconstruction error")
     curves.legend(frameon=False)
     ranks.set(xlabel="neuron, by rank", ylabel="mean rate", ylim=(0, None))
     return figure
@@ -163,42 +172,16 @@ def compare(sources: Sequence[Any], names: Sequence[str] | None = None, width: s
 # Panels
 
 
-def error_curves(axes: Axes, dataset: xarray.Dataset, snapshots: int | None = None) -> None:
-    """Both errors on each probe over time, up to this many snapshots."""
-    steps = dataset["step"].values[:snapshots]
-    for probe, label in enumerate(_probes(dataset)):
-        axes.plot(steps, dataset["error"].values[:snapshots, probe], color=f"C{probe}", label=label)
-        axes.plot(steps, dataset["error_last"].values[:snapshots, probe], ":", color=f"C{probe}")
-    _over_time(axes, dataset, "reconstruction error")
-
-
-def phase_lines(axes: Axes, dataset: xarray.Dataset) -> None:
-    """A vertical line where one phase ends and the next begins."""
-    phase, step = dataset["phase"].values, dataset["step"].values
-    for k in np.flatnonzero(np.diff(phase)):
-        axes.axvline(step[k], color="tab:red", linestyle="--", linewidth=0.8)
-
-
 def short_title(dataset: xarray.Dataset) -> str:
     """Model and stimuli, without the words between them."""
     return str(dataset.attrs["title"]).replace(" network on ", ", ")
 
 
-def _over_time(axes: Axes, dataset: xarray.Dataset, label: str) -> None:
-    phase_lines(axes, dataset)
-    axes.set(xlabel="Euler step", ylabel=label, ylim=(0, 1))
-    axes.ticklabel_format(axis="x", scilimits=(-3, 4))
-
-
 def _ranks(axes: Axes, dataset: xarray.Dataset) -> None:
-    for probe, label in enumerate(_probes(dataset)):
+    for probe, label in enumerate(probe_labels(dataset)):
         level = np.sort(dataset["mean_activity"][-1, probe].values)[::-1]
         axes.fill_between(np.arange(len(level)), level, alpha=0.4, step="mid", color=f"C{probe}", label=label)
     axes.set(xlabel="neuron, by rank", ylabel="mean rate", ylim=(0, None))
-
-
-def _probes(dataset: xarray.Dataset) -> list[str]:
-    return [f"{shows}, hold {hold}" for shows, hold in zip(dataset.stimulus.values, dataset.hold.values, strict=True)]
 
 
 # Arguments

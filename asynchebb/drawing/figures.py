@@ -94,6 +94,33 @@ def fields_at_end(axes: Axes, saved: Any, most: int = 100) -> None:
     mosaic(axes, np.asarray(saved["W"][-1]), picture_shape(saved), np.asarray(saved["mean_activity"][-1, 0]), most)
 
 
+def error_curves(axes: Axes, dataset: Any, snapshots: int | None = None) -> None:
+    """Both errors on each probe over time, up to this many snapshots."""
+    steps = dataset["step"].values[:snapshots]
+    for probe, label in enumerate(probe_labels(dataset)):
+        axes.plot(steps, dataset["error"].values[:snapshots, probe], color=f"C{probe}", label=label)
+        axes.plot(steps, dataset["error_last"].values[:snapshots, probe], ":", color=f"C{probe}")
+    over_time(axes, dataset, "reconstruction error")
+
+
+def phase_lines(axes: Axes, dataset: Any) -> None:
+    """A vertical line where one phase ends and the next begins."""
+    phase, step = dataset["phase"].values, dataset["step"].values
+    for k in np.flatnonzero(np.diff(phase)):
+        axes.axvline(step[k], color="tab:red", linestyle="--", linewidth=0.8)
+
+
+def over_time(axes: Axes, dataset: Any, label: str) -> None:
+    """The axes of a plot over a run's time, with its phases."""
+    phase_lines(axes, dataset)
+    axes.set(xlabel="Euler step", ylabel=label, ylim=(0, 1))
+    axes.ticklabel_format(axis="x", scilimits=(-3, 4))
+
+
+def probe_labels(dataset: Any) -> list[str]:
+    return [f"{shows}, hold {hold}" for shows, hold in zip(dataset.stimulus.values, dataset.hold.values, strict=True)]
+
+
 def picture_shape(saved: Any) -> tuple[int, ...]:
     return tuple(int(size) for size in np.atleast_1d(saved.attrs["picture_shape"]))
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.animation import FFMpegWriter, PillowWriter
 
-from asynchebb import plot
 from asynchebb.checks import InputError, at_least, positive
 from asynchebb.drawing import figures
 
@@ -51,7 +50,7 @@ def write(dataset: xarray.Dataset, path: str | Path, neurons: int = 100, seconds
                     figures.mosaic(fields, dataset["W"][k].values, shape, activity, neurons)
                     fields.set_title(f"{step[k]:,} Euler steps")
                     curve.clear()
-                    plot.error_curves(curve, dataset, k + 1)
+                    figures.error_curves(curve, dataset, k + 1)
                     curve.set(xlim=(0, step[-1]), ylabel="error", xlabel="", xticks=[])
                     writer.grab_frame()
                 for _ in range(int(np.ceil(PAUSE * writer.fps))):
