@@ -123,6 +123,12 @@ def _factor_and_pair(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> 
     return np.where(single, to_factor.argmax(axis=1), -1), (pair > MATCH) & (pair > factor)
 
 
+def nearest_factors(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The index of the factor nearest to each neuron's field, and its cosine."""
+    cosine = _cosines(W, _factors(stimulus, W))
+    return cosine.argmax(axis=1), cosine.max(axis=1)
+
+
 def factor_recovery(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> np.ndarray:
     """cos(f, w_π(f)) for each factor f, where π assigns each factor its own neuron.
 

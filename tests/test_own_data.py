@@ -1,7 +1,9 @@
 """Data as people have it, and the commands that learn from them; the examples."""
 
+import base64
 import gzip
 import importlib.util
+import io
 import json
 import re
 import struct
@@ -176,7 +178,33 @@ def test_learn_is_fit_and_leaves_a_model_a_picture_and_a_page(tmp_path):
     assert measures["samples"] == 200 and measures["error"] == pytest.approx(1 - fitted.score(DIGITS.images[:100]))
     assert (tmp_path / "fields.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "report.html").read_text()
-    assert page.count("data:image/png") == 3 and "the command" in page and "http" not in page
+    assert "the command" in page and "http" not in page
+    assert "all 12 neurons learned" in page.partition("</h1>")[2][:200]  # the verdict comes first
+
+
+def test_the_page_shows_all_fields_in_the_course_of_training(tmp_path):
+    data = load.load("Crossbars(6)")
+    model = ah.AsyncHebbian(40, r_b=2.0, hold=100, max_iter=1, random_state=0)
+    learn.learn(model, data._replace(X=data.X[:300]), tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    trained = int((model.state_.c < ah.network.NEVER_UPDATED).sum())
+    assert 0 < trained < 40 and f"{40 - trained} untrained neurons" in page and f"{trained} of 40 neurons" in page
+    titles = re.findall(r'title="neuron (\d+) · mean rate [\d.e-]+ · nearest factor (\d+) \(cosine ([\d.]+)\)"', page)
+    assert sorted(int(neuron) for neuron, *_ in titles) == [*range(40)]
+    nearest, cosine = ah.metrics.nearest_factors(model.components_, ah.Crossbars(6))
+    assert all(int(k) == nearest[int(i)] and float(c) == round(cosine[int(i)], 2) for i, k, c in titles)
+    sheets = re.findall(r"--s\d+:url\(data:image/png;base64,([^)]+)\)", page)
+    slider = re.search(r'type="range" min="0" max="(\d+)"', page)
+    assert len(sheets) == int(slider[1]) + 1 > 3
+    last = np.asarray(Image.open(io.BytesIO(base64.b64decode(sheets[-1]))))
+    assert last.shape == (2 * 8, 20 * 8)  # two rows of twenty fields of 6 × 6 with their edges twice
+    activity = model.transform(data.X[:300]).mean(axis=0)
+    first = model.components_[np.argmax(np.where(model.state_.c < ah.network.NEVER_UPDATED, activity, -1))]
+    assert np.array_equal(last[1:7, 1:7], np.round(255 * first / first.max()).reshape(6, 6).astype(np.uint8))
+    again = ah.AsyncHebbian(40, r_b=2.0, hold=100, max_iter=1, random_state=0)
+    before = page
+    learn.learn(again, data._replace(X=data.X[:300]), tmp_path)  # nothing is trained again, and nothing is lost
+    assert (tmp_path / "report.html").read_text() == before
 
 
 def test_learning_that_is_broken_off_goes_on_and_ends_in_the_same_bits(tmp_path, monkeypatch):

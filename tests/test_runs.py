@@ -93,7 +93,7 @@ def test_models_of_one_seed_start_alike_and_see_the_same_stimuli():
 def test_a_recording_holds_weights_measures_traces_and_all_parameters(tmp_path):
     run = a_run()
     dataset = ah.record(run, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == [f"{run.identity}.nc"]
+    assert [path.name for path in tmp_path.iterdir()] == [f"{run.name}-{run.identity}.nc"]
     snapshots = [*ah.simulate(run)]
     assert dataset.sizes == {
         "snapshot": 6, "neuron": 30, "presynaptic": 30, "input": 36, "probe": 2, "sample": 110,
@@ -115,7 +115,7 @@ def test_a_recording_holds_weights_measures_traces_and_all_parameters(tmp_path):
     assert {"asynchebb_version", "numpy_version", "numba_version", "engine", "dtype"} <= set(dataset.attrs)
     assert ah.network_of(dataset) == run.network
     assert dataset.stimulus.values.tolist() == ["Crossbars(p=6)", "Squares(p=6)"]
-    plain = xarray.open_dataset(tmp_path / f"{run.identity}.nc")  # without this package
+    plain = xarray.open_dataset(tmp_path / f"{run.name}-{run.identity}.nc")  # without this package
     assert plain.identical(dataset)
 
 
@@ -217,7 +217,7 @@ def test_a_run_killed_at_any_moment_ends_bit_identical(moments, tmp_path):
         assert done.returncode == -signal.SIGKILL, done.stderr
     ah.record(a_run(), folder)
     ah.record(a_run(), tmp_path / "unbroken")
-    name = f"{a_run().identity}.nc"
+    name = f"{a_run().name}-{a_run().identity}.nc"
     assert (folder / name).read_bytes() == (tmp_path / "unbroken" / name).read_bytes()
 
 
@@ -242,7 +242,7 @@ def test_a_part_that_the_disk_has_spoilt_is_computed_again(which, tmp_path):
     part.write_bytes(spoilt)
     ah.record(a_run(), tmp_path / "runs")
     ah.record(a_run(), tmp_path / "unbroken")
-    name = f"{a_run().identity}.nc"
+    name = f"{a_run().name}-{a_run().identity}.nc"
     assert (tmp_path / "runs" / name).read_bytes() == (tmp_path / "unbroken" / name).read_bytes()
 
 
@@ -254,7 +254,7 @@ def test_parts_are_those_of_one_engine_and_nothing_of_another_is_removed(tmp_pat
     (parts / "notes.txt").write_text("mine")
     ah.record(a_run(), tmp_path / "runs", "reference")
     ah.record(a_run(), tmp_path / "unbroken", "reference")
-    name = f"{a_run().identity}.nc"
+    name = f"{a_run().name}-{a_run().identity}.nc"
     assert (tmp_path / "runs" / name).read_bytes() == (tmp_path / "unbroken" / name).read_bytes()
     assert [path.name for path in parts.iterdir()] == ["notes.txt"]
     assert [path.name for path in (tmp_path / "unbroken").iterdir()] == [name]
@@ -266,9 +266,9 @@ def test_a_run_that_diverges_stops_says_where_and_keeps_what_was_good(tmp_path, 
     with pytest.raises(ah.Diverged, match=r"no longer finite at step \d+.*Exploding\(eta=0.5\)") as diverged:
         ah.record(run, tmp_path, engine)
     step = diverged.value.step
-    with ah.open_run(tmp_path / f"{run.identity}.nc") as kept:
+    with ah.open_run(tmp_path / f"{run.name}-{run.identity}.nc") as kept:
         assert 0 < step <= 400 and kept.attrs["diverged_at_step"] == step
         assert kept.step.values[-1] == step - 20 and np.isfinite(kept.W).all()
     with pytest.raises(ah.Diverged, match="saved in"):  # and is not run again
         ah.record(run, tmp_path, engine)
-    assert [path.name for path in tmp_path.iterdir()] == [f"{run.identity}.nc"]
+    assert [path.name for path in tmp_path.iterdir()] == [f"{run.name}-{run.identity}.nc"]

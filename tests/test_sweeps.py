@@ -89,7 +89,7 @@ def test_the_command_runs_a_grid_and_python_opens_it(tmp_path):
     assert {name: float(point[name]) for name in summary(alone)} == summary(alone)
     assert np.array_equal(point.W, alone.W[-1]) and np.array_equal(point.M, alone.M[-1])
     kept = tmp_path / "F" / "runs" / f"{point.run.item()}.nc"
-    assert kept.read_bytes() == (tmp_path / "alone" / f"{run.identity}.nc").read_bytes()
+    assert kept.read_bytes() == (tmp_path / "alone" / f"{run.name}-{run.identity}.nc").read_bytes()
     assert call_here("sweep", "plot", tmp_path / "F").returncode == 0
     assert (tmp_path / "F" / "error.png").read_bytes().startswith(b"\x89PNG")
 

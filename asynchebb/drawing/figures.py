@@ -28,21 +28,21 @@ class Figure(matplotlib.figure.Figure):
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         width, height = (round(size * ON_SCREEN) for size in self.get_size_inches())
-        return png(self, 2 * ON_SCREEN), {"width": width, "height": height}
+        return png(self), {"width": width, "height": height}
 
 
 def save(figure: matplotlib.figure.Figure, path: str | Path) -> None:
     path = Path(path)
     try:
         with atomic(path, path.parent) as temporary:
-            figure.savefig(temporary, dpi=160, format=path.suffix[1:].lower() or None)
+            figure.savefig(temporary, dpi=2 * ON_SCREEN, format=path.suffix[1:].lower() or None)
     except (OSError, ValueError) as error:
         if disk_is_full(error):
             raise
         raise InputError(f"out is {str(path)!r}; it must be a writable image file, .png or .pdf ({error})") from None
 
 
-def png(figure: matplotlib.figure.Figure, dpi: int = 160) -> bytes:
+def png(figure: matplotlib.figure.Figure, dpi: int = 2 * ON_SCREEN) -> bytes:
     picture = io.BytesIO()
     figure.savefig(picture, dpi=dpi, format="png")
     return picture.getvalue()
@@ -281,10 +281,11 @@ def learning(error: np.ndarray, error_of_mean: float, activity: np.ndarray) -> F
     """The error during training, compared with that of the mean sample, and all neurons' activity by rank."""
     figure = Figure(figsize=(7.2, 2.4), layout="constrained")
     curve, ranks = figure.subplots(1, 2)
-    curve.plot(*error.T, ".-", label="network")
+    for k, label in enumerate(("readout", "Wᵀy"), 1):
+        curve.plot(error[:, 0], error[:, k], ".-", label=label)
     curve.axhline(error_of_mean, linestyle=":", color="k", label="mean sample")
     curve.set(
-        xlabel="samples shown", ylabel="reconstruction error", ylim=(0, 1.1 * max(error[:, 1].max(), error_of_mean))
+        xlabel="samples shown", ylabel="reconstruction error", ylim=(0, 1.1 * max(error[:, 1:].max(), error_of_mean))
     )
     curve.legend(frameon=False)
     level = np.sort(activity)[::-1]

@@ -28,6 +28,7 @@ MEASURED = 2000  # and at the end
 POINTS = 20  # of the error curve
 SHOWN = 12  # samples drawn with their reconstructions
 SAVE_EVERY = 10.0  # seconds
+LARGEST_COURSE = 500_000  # weights of a network whose fields are shown in the course of training
 
 # Measures taken at the end, by their names in the table; and the labels of all rows of the table.
 AT_END = {
@@ -55,7 +56,7 @@ def learn(
     """Train the network on the data, unless that has been done before; return the measures at the end."""
     split = OnOff() if data.X.min() < 0 else None
     X = data.X if split is None else split.fit_transform(data.X)
-    model, notes = _trained(network, split, X, data, out, on_progress)
+    model, notes, course = _trained(network, split, X, data, out, on_progress)
     network = model_file.network_in(model)
     some = X[_spread(len(X), MEASURED)]
     codes = network.transform(some)
@@ -66,11 +67,13 @@ def learn(
         data=data,
         measures={ROW_LABELS[name]: value for name, value in measures.items()},
         measured_on=len(some),
+        error=measures["error"],
         error_of_mean=measures["error_of_mean"],
         curve=np.array(notes["curve"]),
         tested_on=min(TESTED, len(X)),
         activity=codes.mean(axis=0),
         samples=some[_spread(len(some), SHOWN)],
+        course={shown: fields for shown, fields in course.fields.items() if shown < network.n_samples_seen_},
         command=command,
     )
     learned.write(what, out)
@@ -84,7 +87,8 @@ def _trained(
     data: Data,
     out: Path,
     on_progress: Callable[[int, int], object],
-) -> tuple[Any, dict[str, Any]]:
+) -> tuple[Any, dict[str, Any], Course]:
+    """The model, notes kept with it, and its fields in the course of training."""
     files.is_folder("out", out)
     identity = _identity(network, data)
     file, part = out / "model.nc", out / f"model.{identity}.part.nc"
@@ -106,12 +110,14 @@ def _trained(
     if not hasattr(network, "state_"):
         network.begin(X)  # before the folder is created, since X may be rejected
         network._keep(X.reshape(len(X), -1))  # so that the untrained network has a readout too
-        notes["curve"].append([0, 1 - network.score(test)])
+        notes["curve"].append([0, *_errors(network, test)])
     files.make_writable("out", out, out)
+    course = Course(out / f"course.{identity}.npz", network)
 
     def measure(shown: int) -> None:
-        if shown >= len(notes["curve"]) * total / POINTS:
-            notes["curve"].append([shown, 1 - network.score(test)])
+        if shown >= len(notes["curve"]) * total / POINTS and shown > notes["curve"][-1][0]:
+            notes["curve"].append([shown, *_errors(network, test)])
+            course.add(network)
 
     try:
         measure(network.n_samples_seen_)  # an interruption may have come before this
@@ -120,16 +126,53 @@ def _trained(
             measure(shown)
             if time.monotonic() - saved_at > SAVE_EVERY and shown < total:
                 model_file.write(model, part, notes)
+                course.save()
                 saved_at = time.monotonic()
     except KeyboardInterrupt:
         if network.n_samples_seen_ < total:
             model_file.write(model, part, notes)
+            course.save()
         raise
     on_progress(total, total)
     if not file.exists():
+        course.save()
         model_file.write(model, file, notes)
     part.unlink(missing_ok=True)
-    return model, notes
+    return model, notes, course
+
+
+def _errors(network: HebbianNetwork, X: Any) -> list[float]:
+    """Of the reconstruction, and of that by Wᵀy."""
+    readout, found = network.readout, []
+    for chosen in (readout, False):
+        found.append(1 - network.set_params(readout=chosen).score(X))
+    network.set_params(readout=readout)
+    return found
+
+
+class Course:
+    """Fields in the course of training, for the report; saved next to the model, so that an interrupted training and
+    a finished one have them too."""
+
+    def __init__(self, file: Path, network: HebbianNetwork) -> None:
+        self._file = file
+        self.fields: dict[int, np.ndarray] = {}  # (neurons, features) after this many samples, in 256 steps
+        self._is_wanted = network.state_.W.size <= LARGEST_COURSE
+        if file.exists():
+            with np.load(file) as saved:
+                entries = zip(saved["shown"].tolist(), saved["fields"], strict=True)
+                self.fields = {shown: fields for shown, fields in entries if shown <= network.n_samples_seen_}
+        elif not network.n_samples_seen_:
+            self.add(network)
+
+    def add(self, network: HebbianNetwork) -> None:
+        if self._is_wanted:
+            self.fields[network.n_samples_seen_] = learned.quantised(network.components_)
+
+    def save(self) -> None:
+        if self.fields:
+            with files.atomic(self._file, self._file.parent) as temporary, open(temporary, "wb") as file:
+                np.savez_compressed(file, shown=[*self.fields], fields=[*self.fields.values()])
 
 
 def _identity(network: HebbianNetwork, data: Data) -> str:

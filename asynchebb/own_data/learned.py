@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from asynchebb import files, provenance
+from asynchebb import files, metrics, provenance
 from asynchebb.drawing import pages
+from asynchebb.drawing.pages import Tile
 from asynchebb.estimators import HebbianNetwork
+from asynchebb.measures import factors_of
+from asynchebb.network import NEVER_UPDATED
 from asynchebb.own_data.load import Data
 
-FIELDS = 144  # fields drawn
+FIELDS = 144  # fields drawn in the picture
+ON_PAGE = 400  # trained fields on the page, and untrained ones
+COLUMNS = 20  # of the sheet that holds them
+LARGE, SMALL = 88, 44  # pixels, of a trained and of an untrained field
 
 
 class Learned(NamedTuple):
@@ -24,11 +31,13 @@ class Learned(NamedTuple):
     data: Data
     measures: dict[str, Any]  # by their labels
     measured_on: int  # samples
+    error: float
     error_of_mean: float
-    curve: np.ndarray  # (points, 2): samples shown, error
+    curve: np.ndarray  # (points, 3): samples shown, error of the readout and of Wᵀy
     tested_on: int  # samples
     activity: np.ndarray  # mean rate of each neuron
     samples: np.ndarray  # some of those it was trained on
+    course: dict[int, np.ndarray]  # fields (neurons, features) after this many samples, from 0 to 255
     command: str
 
     @property
@@ -36,21 +45,113 @@ class Learned(NamedTuple):
         """That of a field as a picture."""
         return (2, *self.data.shape) if self.is_split else self.data.shape
 
+    @property
+    def trained(self) -> np.ndarray:
+        """Neurons that have learned and respond to the data."""
+        return (self.network.state_.c < NEVER_UPDATED) & (self.activity > 0)
+
 
 def write(learned: Learned, out: Path) -> None:
     """Write fields.png and report.html."""
     from asynchebb.drawing import figures
 
-    drawn = _drawn(learned)
-    figures.save(drawn["fields"], out / "fields.png")
+    fields = figures.fields(learned.network.components_, learned.shape, learned.activity, FIELDS)
+    figures.save(fields, out / "fields.png")
     network, data = type(learned.network).__name__, learned.data
-    title = f"What {network} learned from {data.name}"
-    of = f"on {learned.measured_on:,} of the {len(data.X):,} training samples"
-    body = f"<h1>{escape(title)}</h1><p>Measured {of}:</p>{pages.facts(_numbers(learned.measures))}"
-    captions = _captions(learned)
+    body = f'<h1>{escape(network)} on {escape(data.name)}</h1><p class="lead">{_verdict(learned)}</p>'
+    if len(learned.shape) == 3 or learned.shape[-2] > 1:
+        body += _fields_section(learned)
+    else:
+        body += pages.figure("fields", figures.png(fields), _caption_of_rows(learned))
+    drawn, captions = _drawn(learned), _captions(learned)
     body += "".join(pages.figure(name, figures.png(picture), captions[name]) for name, picture in drawn.items())
+    of = f"{learned.measured_on:,} of the {len(data.X):,} training samples"
+    body += f"<h2>Measured on {of}</h2>{pages.facts(_numbers(learned.measures))}"
     body += f"<h2>How it was made</h2>{pages.facts(_how(learned, out))}"
-    files.write_text(out / "report.html", pages.document(f"{network} on {data.name}", body))
+    files.write_text(out / "report.html", pages.document(f"{network} on {data.name}", body, STYLE))
+
+
+def _verdict(learned: Learned) -> str:
+    """The result in a sentence or two."""
+    neurons, trained = len(learned.activity), int(learned.trained.sum())
+    untrained = neurons - trained
+    fields = f"{trained} of {neurons} neurons have learned a field" if untrained else f"all {neurons} neurons learned"
+    error = f"{learned.error:.3f}" if learned.error >= 0.001 else "less than 0.001"
+    close = f"reconstructions have an error of <b>{error}</b> (1 − cosine)"
+    ratio = learned.error / max(learned.error_of_mean, 1e-12)
+    beside = "better than" if ratio < 0.95 else "no better than" if ratio < 1.05 else "worse than"
+    return (
+        f"From {len(learned.data.X):,} samples, <b>{fields}</b>; {close}, {beside} the mean sample's "
+        f"{learned.error_of_mean:.3f}."
+    )
+
+
+def _fields_section(learned: Learned) -> str:
+    """All fields, the most active first, those that have not learned folded away; a slider shows how they formed."""
+    network, activity = learned.network, learned.activity
+    order = np.argsort(-activity, kind="stable")
+    large, small = (order[chosen[order]][:ON_PAGE] for chosen in (learned.trained, ~learned.trained))
+    shown = np.concatenate([large, small])
+    height, width = learned.shape[-2:]
+    now = _coloured(quantised(network.components_)[shown], learned.shape)
+    rows = -(-len(shown) // COLUMNS)
+    says = _says(learned)
+    grids = [
+        pages.tiles([Tile(first + k, says[i]) for k, i in enumerate(some)], COLUMNS, rows, (height, width), size)
+        for first, some, size in ((0, large, LARGE), (len(large), small, SMALL))
+    ]
+    body = grids[0]
+    if len(small):
+        kind = f"{int((~learned.trained).sum())} untrained neurons, which have never learned or are silent"
+        body += pages.folded(kind, grids[1])
+    steps = [*learned.course]
+    sheets = [*(_coloured(fields[shown], learned.shape) for fields in learned.course.values()), now]
+    steps.append(network.n_samples_seen_)
+    errors = np.interp(steps, learned.curve[:, 0], learned.curve[:, 2]).round(4).tolist()
+    style = "".join(f"--s{k}:{pages.sheet(pictures, COLUMNS)};" for k, pictures in enumerate(sheets))
+    last = len(sheets) - 1
+    slider = (
+        f'<label class="slider" hidden>How they formed <input type="range" min="0" max="{last}" value="{last}"> '
+        f"<output></output></label>"
+        if last
+        else ""
+    )
+    told = json.dumps({"shown": steps, "error": errors})
+    return (
+        f'<style>#fields{{{style}--sheet:var(--s{last})}}</style><section id="fields">{slider}{body}'
+        f"<p><small>{_captions(learned)['fields']}</small></p></section>"
+        f"<script>const told = {told}; {SCRIPT if last else ''}</script>"
+    )
+
+
+def _says(learned: Learned) -> list[str]:
+    """Of each neuron: its number, its mean rate, and the factor its field is nearest to."""
+    said = [f"neuron {i} · mean rate {rate:.3g}" for i, rate in enumerate(learned.activity)]
+    factors = factors_of(learned.data.stimulus).get("factors")
+    if factors is None:
+        return said
+    W = learned.network.components_
+    nearest, cosine = metrics.nearest_factors(W, factors)
+    return [f"{text} · nearest factor {k} (cosine {c:.2f})" for text, k, c in zip(said, nearest, cosine, strict=True)]
+
+
+def quantised(W: np.ndarray) -> np.ndarray:
+    """Fields in 256 steps, each from 0 to its own largest weight."""
+    largest = W.max(axis=1, keepdims=True)
+    return np.round(255 * (W / np.where(largest > 0, largest, 1))).astype(np.uint8)
+
+
+def _coloured(fields: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """As pictures: in grey, or ON minus OFF in red and blue."""
+    import matplotlib
+
+    pictures = fields.reshape(len(fields), *shape)
+    if len(shape) < 3:
+        return pictures
+    signed = (pictures[:, 0].astype(float) - pictures[:, 1]) / 255
+    largest = np.abs(signed).max(axis=(1, 2), keepdims=True)
+    colours = matplotlib.colormaps["RdBu_r"](0.5 + 0.5 * signed / np.where(largest > 0, largest, 1))
+    return (255 * colours[..., :3]).astype(np.uint8)
 
 
 def _drawn(learned: Learned) -> dict[str, Any]:
@@ -59,18 +160,22 @@ def _drawn(learned: Learned) -> dict[str, Any]:
     network, samples = learned.network, learned.samples
     again = network.inverse_transform(network.transform(samples)).reshape(len(samples), -1)
     return {
-        "fields": figures.fields(network.components_, learned.shape, learned.activity, FIELDS),
-        "learning": figures.learning(learned.curve, learned.error_of_mean, learned.activity),
         "reconstructions": figures.reconstructions(samples.reshape(len(samples), -1), again, learned.shape),
+        "learning": figures.learning(learned.curve, learned.error_of_mean, learned.activity),
     }
 
 
-def _captions(learned: Learned) -> dict[str, str]:
-    data, shape, neurons = learned.data, learned.shape, len(learned.activity)
-    fields = (
+def _caption_of_rows(learned: Learned) -> str:
+    neurons = len(learned.activity)
+    return (
         f"Receptive fields (rows of W) of the {min(FIELDS, neurons)} most active of {neurons} neurons, the most active "
-        "first, "
+        "first, each scaled from 0 to its own largest weight."
     )
+
+
+def _captions(learned: Learned) -> dict[str, str]:
+    data, shape = learned.data, learned.shape
+    fields = "Receptive fields (rows of W), the most active neuron first, "
     if len(shape) == 3:
         fields += "ON minus OFF, each scaled by its own largest weight (red is positive)."
     else:
@@ -79,13 +184,15 @@ def _captions(learned: Learned) -> dict[str, str]:
     if is_guessed and shape[-2] > 1:
         size = " × ".join(map(str, shape[-2:]))
         fields += f" Since the number of features is a square, they are drawn as {size} images."
+    how = "the learned readout" if learned.network.readout else "Wᵀy"
     if shape[-2] == 1:
-        reconstructions = "Samples (black) and their reconstructions by the settled network (blue)."
+        reconstructions = f"Samples (black) and their reconstructions by {how} (blue)."
     else:
-        reconstructions = "Samples (top) and their reconstructions by the settled network (bottom)."
+        reconstructions = f"Samples (top) and their reconstructions by {how} (bottom)."
     learning = (
         f"Left: reconstruction error on {learned.tested_on} of the samples during {learned.network.max_iter} passes "
-        "through the data. Right: mean rates."
+        "through the data: of the readout, which is low where the rates tell samples apart, and of Wᵀy, which is low "
+        "where the fields are parts of the samples. Right: mean rates."
     )
     return {"fields": fields, "learning": learning, "reconstructions": reconstructions}
 
@@ -109,3 +216,26 @@ def _how(learned: Learned, out: Path) -> dict[str, str]:
 
 def _numbers(measures: dict[str, Any]) -> dict[str, str]:
     return {label: f"{value:,}" if isinstance(value, int) else f"{value:.3g}" for label, value in measures.items()}
+
+
+STYLE = """
+.slider { display: flex; gap: 12px; align-items: center; flex-wrap: wrap; position: sticky; top: 0;
+  background: var(--page); padding: 8px 0; z-index: 1; }
+.slider[hidden] { display: none; }
+.slider input { flex: 1 1 200px; max-width: 460px; } .slider output { color: var(--soft); min-width: 16em; }
+@media (max-width: 500px) { .slider { position: static; } }
+"""
+
+# The page is complete without it; it adds the slider.
+SCRIPT = """
+const fields = document.getElementById("fields"), slider = fields.querySelector(".slider");
+const range = slider.querySelector("input"), says = slider.querySelector("output");
+const show = () => {
+  const k = +range.value;
+  fields.style.setProperty("--sheet", `var(--s${k})`);
+  says.textContent = `after ${told.shown[k].toLocaleString("en")} samples, error of Wᵀy ${told.error[k].toFixed(3)}`;
+};
+range.addEventListener("input", show);
+slider.hidden = false;
+show();
+"""
