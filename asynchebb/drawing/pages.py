@@ -33,8 +33,8 @@ def figure(name: str, png: bytes, below: str) -> str:
     """An embedded image of two pixels per pixel of the page, with a caption in HTML."""
     width, height = struct.unpack(">II", png[16:24])
     return (
-        f'<figure id="{name}-picture"><img alt="{escape(name)}" width="{width // 2}" height="{height // 2}" '
-        f'loading="lazy" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+        f'<figure id="{name}-picture"><div class="wide"><img alt="{escape(name)}" width="{width // 2}" '
+        f'height="{height // 2}" loading="lazy" src="data:image/png;base64,{base64.b64encode(png).decode()}"></div>'
         f"<figcaption>{below}</figcaption></figure>"
     )
 
@@ -118,6 +118,7 @@ table { border-collapse: collapse; font-size: 14px; } td, th { padding: 4px 12px
 figure { margin: 16px 0 28px; } figure img { max-width: 100%; height: auto; display: block; margin: 0 auto;
   background: #ffffff; border-radius: 6px; }
 figcaption { font-size: 14px; color: var(--soft); max-width: 75ch; margin: 8px auto 0; }
+@media (max-width: 640px) { figure img { max-width: none; width: auto; max-height: none; } }
 summary { cursor: pointer; padding: 8px 0; } summary:hover { background: var(--card); }
 summary::marker { color: var(--link); } details > summary { border-top: 1px solid var(--line); }
 .tiles { display: grid; gap: 3px; grid-template-columns: repeat(auto-fill, minmax(min(var(--across), 16%), 1fr));

@@ -17,6 +17,7 @@ from asynchebb.reproduction.scale import SCALES
 
 TOO_SHORT = "Smoke scale: the runs are far too short to learn anything. This only shows that the code works."
 MARKS = {HOLDS: "✓", IN_PART: "◐", FAILS: "✗", NOT_RUN: "·"}
+OTHER_READING = "-notebook"  # ends the name of a figure under that reading
 KINDS = {HOLDS: "yes", IN_PART: "part", FAILS: "no", NOT_RUN: "none"}
 
 
@@ -126,10 +127,6 @@ def page(outcome: Outcome, pictures: Path) -> str:
     """The whole report."""
     claims, shown = _claims(outcome), [*readings(SCALES[outcome.scale])]
     counted = {kind: sum(judged.overall == kind for judged in claims) for kind in (HOLDS, IN_PART, FAILS)}
-    tally = " ".join(
-        f'<span class="tally {KINDS[kind]}"><b>{count}</b> {escape(_plural(kind, count))}</span>'
-        for kind, count in counted.items()
-    )
     smoke = f'<p class="warning">{TOO_SHORT}</p>' if outcome.scale == "smoke" else ""
     failed = "".join(
         f"<li>{escape(name)}: {escape(why.splitlines()[0] if why else '')}</li>"
@@ -140,30 +137,53 @@ def page(outcome: Outcome, pictures: Path) -> str:
         if failed
         else ""
     )
-    body = f"""<header>
-<h1>Asynchronous Hebbian/anti-Hebbian networks, reproduced</h1>
-<p>Every figure of Aguiar &amp; Hennig (2024), recomputed by <b>asynchebb</b>, and every claim, judged by margins fixed
-before the runs. Some were added after the first report, but before their numbers were seen: a second way of counting
-changed synapses (2g, 2h), 1b′, T, I, L, and J under each reading.
-A claim <b class="yes">holds ✓</b> if all of it holds under the presets' reading of the paper
-(<i>{escape(PRESET)}</i>); it <b class="part">holds in part ◐</b> if only part of it holds there, or if all of it holds
-under another reading; otherwise it <b class="no">does not hold ✗</b>. Click on a claim to see the measurements.</p>
-<p>{tally}</p>
-{smoke}{failures}
-</header>
-<nav>{" ".join(f'<a href="#{one.name}">{escape(_heading(one.name))}</a>' for one in outcome.findings if one.figures)}
-<a href="#readings">readings</a> <a href="#made">how it was made</a></nav>
+    drawn = [finding for finding in outcome.findings if finding.figures]
+    body = f"""<header><h1>Asynchronous Hebbian/anti-Hebbian networks, reproduced</h1>
+<p class="lead">{_verdict(counted, outcome.scale)}</p>{smoke}{failures}{_first_picture(drawn, pictures)}
+{pages.folded("How the claims are judged", JUDGED)}</header>
 <section id="claims"><h2>Claims</h2>
-<div class="row head"><span></span><span></span><span><i>overall</i></span>
+<div class="row head"><span></span><span><small>Each row opens and shows the measurements.</small></span>
+<span><i>overall</i></span>
 {"".join(f'<span><i title="{escape(_about(name))}">{escape(name)}</i></span>' for name in shown)}</div>
 {"".join(_claim(judged, outcome.scale, shown) for judged in claims)}
 {_tally(claims, shown)}
 </section>
-{"".join(_finding(finding, pictures) for finding in outcome.findings if finding.figures)}
+<section><h2>Figures</h2>{"".join(_finding(finding, pictures, finding is drawn[0]) for finding in drawn)}</section>
 {_readings(shown)}
 {_made(outcome)}"""
     title = "Asynchronous Hebbian/anti-Hebbian networks, reproduced"
     return pages.document(title, body, STYLE.replace("READINGS", str(len(shown))))
+
+
+JUDGED = f"""<p>Every figure of Aguiar &amp; Hennig (2024), recomputed by <b>asynchebb</b>, and every claim, judged by
+margins fixed before the runs. Some were added after the first report, but before their numbers were seen: a second way
+of counting changed synapses (2g, 2h), 1b′, T, I, L, and J under each reading. A claim <b class="yes">holds ✓</b> if all
+of it holds under the presets' reading of the paper (<i>{escape(PRESET)}</i>); it <b class="part">holds in part ◐</b> if
+only part of it holds there, or if all of it holds under another reading; otherwise it
+<b class="no">does not hold ✗</b>.</p>"""
+
+
+def _verdict(counted: dict[str, int], scale: str) -> str:
+    """The outcome in a sentence."""
+    total = sum(counted.values())
+    parts = [
+        f'<b class="{KINDS[kind]}">{count} {escape(_plural(kind, count))}</b>'
+        for kind, count in counted.items()
+        if count
+    ]
+    listed = " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts) or "none was judged"
+    return (
+        f"Of {total} claims about the paper's networks, {listed}, in runs of {SCALES[scale].steps:,} Euler steps with "
+        f"{SCALES[scale].n} neurons."
+    )
+
+
+def _first_picture(drawn: list[Any], pictures: Path) -> str:
+    """The first figure, which shows what the networks learn."""
+    if not drawn:
+        return ""
+    name = next(iter(drawn[0].figures))
+    return f'<div class="first">{_figure(name, drawn[0].figures[name], pictures)}</div>'
 
 
 def _plural(kind: str, count: int) -> str:
@@ -188,9 +208,9 @@ def _claim(judged: Judged, scale: str, columns: list[str]) -> str:
     paragraph = instead(judged, scale)
     return f"""<details class="claim" id="claim-{claim.id.replace(", ", "-")}"><summary class="row">
 <b>{escape(claim.id)}</b>
-<span>{escape(claim.says)}<br><small>{escape(claim.where)}: {escape(claim.paper)}</small></span>
+<span>{escape(claim.says)}</span>
 <span class="over {KINDS[judged.overall]}" title="{judged.overall}">{MARKS[judged.overall]}</span>{marks}</summary>
-<div class="body">
+<div class="body"><p>{escape(claim.where)}: {escape(claim.paper)}</p>
 {f"<p><b>Instead:</b> {escape(paragraph)}</p>" if paragraph else ""}
 <div class="wide"><table><tr><th>Criterion (for the mean over seeds; in small print: individual seeds that meet it)</th>
 {"".join(f"<th>{escape(name)}</th>" for name in shown)}</tr>
@@ -240,9 +260,19 @@ def _of_each_seed(values: list[float], says: str) -> str:
     return f" <small>({', '.join(number(value, says) for value in values)})</small>" if len(values) > 1 else ""
 
 
-def _finding(finding: Any, pictures: Path) -> str:
-    drawn = "".join(_figure(name, caption, pictures) for name, caption in finding.figures.items())
-    return f'<section id="{finding.name}"><h2>{_heading(finding.name)}: {escape(finding.title)}</h2>{drawn}</section>\n'
+def _finding(finding: Any, pictures: Path, is_above: bool) -> str:
+    """An experiment's figures, folded; those of other readings within. The first may already be above."""
+    first = {name: caption for name, caption in finding.figures.items() if not name.endswith(OTHER_READING)}
+    others = {name: caption for name, caption in finding.figures.items() if name not in first}
+    above = next(iter(first)) if is_above else None
+    drawn = f'<p><a href="#{above}-picture">{escape(_heading(above))}</a> is at the top.</p>' if above else ""
+    drawn += "".join(_figure(name, caption, pictures) for name, caption in first.items() if name != above)
+    if others:
+        more = "".join(_figure(name, caption, pictures) for name, caption in others.items())
+        drawn += pages.folded(f"The same under the notebook's reading ({len(others)})", more)
+    marks = "".join(_mark(judged.overall) for judged in finding.claims)
+    summary = f"<b>{escape(_heading(finding.name))}</b>: {escape(finding.title)} {marks}"
+    return pages.folded(summary, f'<div id="{finding.name}">{drawn}</div>')
 
 
 def _figure(name: str, caption: str, pictures: Path) -> str:
@@ -259,11 +289,12 @@ def _readings(shown: list[str]) -> str:
         + "</tr>"
         for name in shown
     )
+    table = f'<div class="wide"><table><tr><th>reading</th>{head}</tr>{rows}</table></div>'
     return f"""<section id="readings"><h2>Readings</h2>
 <p>The paper's text, its appendix and the authors' notebook leave these choices open or disagree on them.
 <i>asynchronous</i>, <i>continuous</i> and <i>discrete</i> are the rules of the three models, <i>r_b</i> and <i>r_r</i>
 the asynchronous network's threshold and refractory period.</p>
-<div class="wide"><table><tr><th>reading</th>{head}</tr>{rows}</table></div></section>
+{pages.folded(f"{len(shown)} readings", table)}</section>
 """
 
 
@@ -291,28 +322,24 @@ def _made(outcome: Outcome) -> str:
 
 
 STYLE = """
-:root { --yes: #1a7f37; --part: #b26a00; --no: #c62828; --none: #9aa0a6; }
-nav { position: sticky; top: 0; background: #fffffff2; padding: 8px 0; z-index: 1; border-bottom: 1px solid #d8dee4; }
-nav a { margin-right: 12px; color: #0b57d0; text-decoration: none; white-space: nowrap; }
 .yes { color: var(--yes); } .part { color: var(--part); } .no { color: var(--no); } .none { color: var(--none); }
-.tally { display: inline-block; border: 1px solid; border-radius: 16px; padding: 2px 14px; margin-right: 8px; }
-.tally b { font-size: 20px; }
-.warning { background: #fff3cd; border-left: 4px solid #e0a800; padding: 8px 12px; }
-.row { display: grid; grid-template-columns: 58px minmax(260px, 1fr) 56px repeat(READINGS, 34px); align-items: center;
-  gap: 2px; }
-.row > span:nth-child(n+3), .row > .over { text-align: center; font-size: 18px; font-weight: 600; }
-.row > .over { font-size: 24px; }
-.head { height: 190px; align-items: end; margin-top: 8px; }
-.head i { writing-mode: vertical-rl; transform: rotate(180deg); font: 12px/1.2 system-ui;
-  color: #57606a; display: inline-block; }
-.tallies { border-top: 2px solid #d8dee4; padding: 6px 0; color: #57606a; text-align: center; }
+.first img { max-height: 66vh; width: auto; }
+.row { display: grid; grid-template-columns: 20px 60px minmax(240px, 1fr) 56px repeat(READINGS, 30px);
+  align-items: center; gap: 2px; }
+.row > .over { text-align: center; font-size: 22px; font-weight: 600; } .row > .over ~ span { text-align: center; }
+.claim summary::before { content: "▸"; color: var(--link); } .claim[open] summary::before { content: "▾"; }
+.claim summary { list-style: none; } .claim summary::-webkit-details-marker { display: none; }
+.head { height: 190px; align-items: end; grid-template-columns: 82px minmax(240px, 1fr) 56px repeat(READINGS, 30px); }
+.head > span:nth-child(n+3) { text-align: center; }
+.head i { writing-mode: vertical-rl; transform: rotate(180deg); font: 12px/1.2 system-ui; color: var(--soft);
+  display: inline-block; }
+.tallies { border-top: 2px solid var(--line); padding: 6px 0; text-align: center;
+  grid-template-columns: 82px minmax(240px, 1fr) 56px repeat(READINGS, 30px); }
 .tallies span { text-align: left; }
-.body td { white-space: nowrap; } .body td:first-child { white-space: normal; min-width: 260px; }
-.claim { border-top: 1px solid #eaeef2; } .claim summary { cursor: pointer; padding: 6px 0; list-style: none; }
-.claim summary:hover { background: #f6f8fa; } .claim small { color: #57606a; }
-.body { padding: 4px 12px 16px 52px; background: #f6f8fa; } .wide { overflow-x: auto; }
+.body { padding: 4px 12px 16px 24px; background: var(--card); } .body td { white-space: nowrap; }
+.body td:first-child { white-space: normal; min-width: 260px; }
 @media (max-width: 800px) {
-  .row { grid-template-columns: 40px 1fr 44px; }
-  .row > span:nth-child(n+4) { display: none; }
-  .head { display: none; } }
+  .row { grid-template-columns: 16px 44px minmax(0, 1fr) 36px; }
+  .row > .over ~ span, .head, .tallies { display: none; }
+  .body { padding-left: 8px; } .first img { max-height: none; } }
 """
