@@ -6,7 +6,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 CODE := asynchebb tests benchmarks examples conftest.py  # what a user leaves in the clone is not ours to check
 
-.PHONY: help setup reproduce paper search test check bench sweep compare examples lock pictures graph clean
+.PHONY: help setup reproduce paper search test check bench sweep compare examples lock pictures graph lowest clean
 
 help:
 	@echo "make reproduce   recompute every figure of the paper and judge every claim (reproduction/index.html)"
@@ -20,6 +20,7 @@ help:
 	@echo "make examples    run the scripts in examples/ and draw their figures (docs/images/examples/)"
 	@echo "make pictures    rebuild the README's figures and docs/claims.md from the reproduction"
 	@echo "make graph       put the graph of the package's modules into CONTRIBUTING.md"
+	@echo "make lowest      test with the lowest versions of the dependencies that pyproject.toml allows (.venv-lowest)"
 	@echo "make lock        write the versions installed in .venv to requirements.txt"
 
 setup: .venv/installed
@@ -101,6 +102,9 @@ pictures: setup
 	$(BIN)/asynchebb run --samples 2000 --snapshots 40 --out reproduction/forming.nc
 	$(BIN)/asynchebb movie reproduction/forming.nc --neurons 64 --seconds 8 --out docs/images/forming.gif
 
+lowest: setup
+	$(BIN)/python tests/lowest.py .venv-lowest
+
 lock: setup
 	$(BIN)/python -m pip freeze --exclude-editable --exclude asynchebb > requirements.txt
 
@@ -108,4 +112,4 @@ graph: setup
 	$(BIN)/python tests/modules.py --write
 
 clean:
-	rm -rf .venv .venv-bench .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-bench .venv-lowest .pytest_cache .mypy_cache .ruff_cache

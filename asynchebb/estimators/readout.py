@@ -31,6 +31,8 @@ class Sample:
     def choose(self, count: int, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Which of the next `count` rows of the stream are kept, and where; the same however the stream is cut."""
         numbers = np.arange(self.offered, self.offered + count)
+        if self.offered + count <= size:
+            return numbers - self.offered, numbers
         random = np.random.Generator(np.random.PCG64(seed).advance(self.offered)).random(count)
         places = np.where(numbers < size, numbers, (random * (numbers + 1)).astype(np.int64))
         latest = count - 1 - np.unique(places[::-1], return_index=True)[1]  # a later row replaces an earlier one
