@@ -57,7 +57,9 @@ def test_a_sample_is_uniform_and_the_same_however_the_stream_is_cut():
         sample, stream = Sample(np.empty((0, 1))), np.arange(1000.0)[:, None]
         for rows in np.split(stream, cuts):
             chosen, places = sample.choose(len(rows), 50, seed)
-            sample.put(rows[chosen], places, len(rows))
+            if len(chosen):
+                sample.put(rows[chosen], places)
+            sample.offered += len(rows)
         assert sample.offered == 1000
         return sample.rows[:, 0]
 

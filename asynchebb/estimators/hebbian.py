@@ -185,7 +185,9 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         """Offer new data to the sample that the readout is learned from."""
         if self.readout:
             rows, places = self._sample.choose(X.shape[0], sample_size(len(self.state_.W)), self._seed)
-            self._sample.put(self._weakened(self._scaled(X[rows])), places, X.shape[0])
+            if len(rows):  # of a long stream, hardly ever
+                self._sample.put(self._weakened(self._scaled(X[rows])), places)
+            self._sample.offered += X.shape[0]
 
     def _held_out(self, samples: int) -> np.ndarray:
         """Which samples `fit` does not show, to decide by them when to stop."""

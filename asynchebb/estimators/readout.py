@@ -39,14 +39,13 @@ class Sample:
         chosen = np.sort(latest[places[latest] < size])
         return chosen, places[chosen]
 
-    def put(self, rows: np.ndarray, places: np.ndarray, offered: int) -> None:
-        self._kept = max(self._kept, int(places.max(initial=-1)) + 1)
+    def put(self, rows: np.ndarray, places: np.ndarray) -> None:
+        self._kept = max(self._kept, int(places.max()) + 1)
         if self._kept > len(self._buffer):
             larger = np.zeros((max(self._kept, 2 * len(self._buffer)), rows.shape[1]), rows.dtype)
             larger[: len(self._buffer)] = self._buffer
             self._buffer = larger
         self._buffer[places] = rows
-        self.offered += offered
 
 
 def sample_size(neurons: int) -> int:
