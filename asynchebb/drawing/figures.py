@@ -17,7 +17,12 @@ from asynchebb.checks import InputError
 from asynchebb.files import atomic, disk_is_full
 
 ON_SCREEN = 96  # pixels per inch
-COLOURS = {"asynchronous": "tab:blue", "continuous": "tab:orange", "discrete": "tab:green"}
+COLOURS = {
+    "asynchronous": "tab:blue",
+    "asynchronous, retentive": "tab:cyan",
+    "continuous": "tab:orange",
+    "discrete": "tab:green",
+}
 
 # Figures are made without pyplot, so that the caller's own plots are not affected.
 styled = matplotlib.rc_context({"font.size": 8, "axes.spines.top": False, "axes.spines.right": False})
