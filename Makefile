@@ -106,7 +106,7 @@ lowest: setup
 	$(BIN)/python tests/lowest.py .venv-lowest
 
 lock: setup
-	$(BIN)/python -m pip freeze --exclude-editable --exclude asynchebb > requirements.txt
+	$(BIN)/python -m pip list --format=freeze --exclude-editable --exclude asynchebb --exclude pip --exclude setuptools > requirements.txt
 
 graph: setup
 	$(BIN)/python tests/modules.py --write

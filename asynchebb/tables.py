@@ -36,12 +36,15 @@ def read(name: str, path: Path) -> pd.DataFrame:
     if path.suffix == ".parquet":
         table = pd.read_parquet(path)
     else:
-        # A file may have no header: then its first row holds numbers alone.
+        # A file may have no header: then its first row holds numbers alone, and does not count the columns.
         separator = SEPARATORS[path.suffix]
-        first = pd.read_csv(path, sep=separator, header=None, nrows=1)
-        is_headed = not all(map(_is_number, first.iloc[0]))
+        first = pd.read_csv(path, sep=separator, header=None, nrows=1).iloc[0]
+        counts = [*first] == [*range(len(first))] and len(first) > 1
+        is_headed = counts or not all(map(_is_number, first))
         table = pd.read_csv(path, sep=separator, header=0 if is_headed else None)
     table.columns = table.columns.map(str)
+    if table.columns[0].startswith("Unnamed: ") and [*table.iloc[:, 0]] == [*range(len(table))]:
+        table = table.iloc[:, 1:]  # the row numbers, which pandas writes unless told not to
     return table
 
 

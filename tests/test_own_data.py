@@ -179,7 +179,7 @@ def test_learn_is_fit_and_leaves_a_model_a_picture_and_a_page(tmp_path):
     assert (tmp_path / "fields.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "report.html").read_text()
     assert "the command" in page and "http" not in page
-    assert "all 12 neurons learned" in page.partition("</h1>")[2][:200]  # the verdict comes first
+    assert "12 of 12 neurons have learned a field" in page.partition("</h1>")[2][:200]  # the verdict comes first
 
 
 def test_the_page_shows_all_fields_in_the_course_of_training(tmp_path):
@@ -309,6 +309,20 @@ def test_tables_are_read_and_written(suffix, tmp_path):
     if suffix != ".parquet":  # numbers alone, without a header
         bare = write(table.drop(columns="label"), f"bare{suffix}", header=False)
         assert np.array_equal(load.load(bare).X, DIGITS.data[:40])
+        counted = write(pd.DataFrame(DIGITS.data[:40]), f"counted{suffix}")  # pandas' own header: 0, 1, 2, …
+        assert np.array_equal(load.load(counted).X, DIGITS.data[:40])
+        table.to_csv(tmp_path / f"rows{suffix}", sep="," if suffix == ".csv" else "\t")  # and its row numbers
+        assert np.array_equal(load.load(str(tmp_path / f"rows{suffix}")).X, DIGITS.data[:40])
+    else:
+        nullable = write(
+            pd.DataFrame({"a": pd.array([1, 2], "Int64"), "b": [0.5, 1.0], "c": [True, False]}), "n.parquet"
+        )
+        assert load.load(nullable).X.tolist() == [[1, 0.5, 1], [2, 1, 0]]
+    space = write(pd.DataFrame({"x": [1.0, 2], "y": [3.0, 4], "z": [5.0, 6]}), f"space{suffix}")
+    assert load.load(space).X.shape == (2, 3) and load.load(space).labels is None
+    assert load.load(space, labels="y").X.shape == (2, 2)
+    with pytest.raises(ValueError, match="a table without rows"):
+        load.load(write(table.iloc[:0], f"empty{suffix}"))
     named = write(table.rename(columns={"label": "digit"}), f"named{suffix}")
     assert [*load.load(named, labels="digit").labels[:2]] == ["d0", "d1"]
     with pytest.raises(ValueError, match="whose column 'digit' does not hold numbers"):
@@ -433,15 +447,17 @@ def test_independent_components_span_the_principal_ones_even_if_a_corner_is_dark
 
 
 QUOTED = {
-    "error of its own reconstruction, 1 − cos": "error",
-    "error of its own reconstruction": "error",
-    "error of the best linear readout": "readout",
+    "reconstruction error, 1 − cos": "error",
+    "reconstruction error": "error",
+    "the same by the paper's Wᵀy": "weights_error",
     "accuracy, logistic regression on the codes": "linear_probe",
     "accuracy, 5 nearest neighbours": "neighbours",
     "forgetting, two classes at a time": "forgetting",
+    "forgetting of Wᵀy": "weights_forgetting",
     "samples per second, `partial_fit`": "learned_per_second",
     "samples per second, `transform`": "encoded_per_second",
     "bars found, of 16": "factors_found",
+    "bars found": "factors_found",
 }
 
 
@@ -449,13 +465,15 @@ def test_the_readme_quotes_what_was_measured():
     root = Path(__file__).parent.parent
     measured, of = {}, ""
     for line in (root / "docs" / "comparison.md").read_text().splitlines():
-        of = line[2:].partition(":")[0] if line.startswith("# ") else of
+        of = line[2:].removesuffix(" components") if line.startswith("# ") else of
         measure, *cells = (cell.strip().partition(" ±")[0] for cell in line.strip("| ").split("|"))
-        measured[of, measure] = cells[1:8]
-    rows = re.findall(r"^\| (digits|crossbars|patches): (.*?) \| (.*) \|$", (root / "README.md").read_text(), re.M)
-    assert len(rows) == 12
-    for of, says, cells in rows:
-        assert cells.split(" | ") == measured[of, trial.MEASURES[QUOTED[says]].label], (of, says)
+        measured[of, measure] = cells[1:9]
+    row = r"^\| (digits|crossbars|patches)(?:, (\d+) components)?: (.*?) \| (.*) \|$"
+    rows = re.findall(row, (root / "README.md").read_text(), re.M)
+    assert len(rows) == 14
+    for of, components, says, cells in rows:
+        where = f"{of}: {components or 32}"
+        assert cells.split(" | ") == measured[where, trial.MEASURES[QUOTED[says]].label], (where, says)
 
 
 def test_the_docs_say_the_samples_a_second_that_were_measured():

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -54,9 +55,9 @@ def test_a_stream_has_the_readout_of_the_network_as_it_is_now():
 
 def test_a_sample_is_uniform_and_the_same_however_the_stream_is_cut():
     def kept(cuts, seed):
-        sample, stream = Sample(np.empty((0, 1))), np.arange(1000.0)[:, None]
+        sample, stream = Sample(np.empty((0, 1)), 50), np.arange(1000.0)[:, None]
         for rows in np.split(stream, cuts):
-            chosen, places = sample.choose(len(rows), 50, seed)
+            chosen, places = sample.choose(len(rows), seed)
             if len(chosen):
                 sample.put(rows[chosen], places)
             sample.offered += len(rows)
@@ -98,6 +99,50 @@ def test_the_readout_follows_what_it_depends_on():
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.readout_, model.readout_)
     assert not np.array_equal(model.set_params(settle=20).readout_, again.readout_)
+
+
+def test_a_second_fit_has_a_readout_of_its_own():
+    """Data of the same size, so that nothing else tells the two apart."""
+    model = small().fit(X[:300])
+    model.score(X[:300])
+    fresh = small().fit(X[300:600])
+    assert model.fit(X[300:600]).score(X[300:600]) == fresh.score(X[300:600])
+    warm = small(warm_start=True, max_iter=2).fit(X[:300])
+    for _ in range(2):
+        warm.fit(X[:300])
+    again = warm.inverse_transform(warm.transform(X[:300]))
+    assert warm.reconstruction_err_ == pytest.approx(np.linalg.norm(X[:300] - again), rel=1e-4)
+
+
+def test_refused_samples_are_not_kept():
+    model = small().fit(X[:100])
+    with pytest.raises(ValueError, match="it would ruin the weights"):
+        model.partial_fit(1e5 * X[:10])
+    assert model._sample.offered == 100
+
+
+def test_a_large_sample_is_bounded_in_bytes_and_its_size_stays(monkeypatch):
+    monkeypatch.setattr(readout, "LARGEST", 64 * 50)
+    model = small().fit(X[:200])
+    assert model._sample.rows.shape == (50, 64)
+    pruned = model.prune(X[:200])
+    assert pruned._sample.size == 50
+    again = pickle.loads(pickle.dumps(model))
+    again._sample._buffer.flags.writeable = False  # as joblib.load(mmap_mode="r") leaves it
+    assert again.partial_fit(X[200:260])._sample.offered == 260
+
+
+def test_memory_mapped_data_are_not_copied(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((20_000, 64)))
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    model = small(readout=False, max_iter=1)
+    tracemalloc.start()
+    try:
+        model._begin_fit(mapped)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.8 * mapped.nbytes
 
 
 def test_the_readout_survives_a_model_file(tmp_path):
@@ -160,7 +205,7 @@ def test_a_warm_start_goes_on_from_the_weights_learned_before():
     order = np.random.default_rng([model._seed, 0]).permutation(200)
     stream.partial_fit(2 * X[200:400][order])
     assert np.array_equal(model.components_, stream.components_) and model.scale_ == stream.scale_
-    assert model.n_samples_seen_ == 200 and model.n_iter_ == 1 and model._sample.offered == 400
+    assert model.n_samples_seen_ == 200 and model.n_iter_ == 1 and model._sample.offered == 200
     with pytest.raises(ValueError, match="n_components is 30, but this network began with 20"):
         model.set_params(n_components=30).fit(X[:20])
 

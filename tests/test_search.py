@@ -1,6 +1,7 @@
 """Searches of a space of parameters, in a sweep's folder."""
 
 import sys
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -65,16 +66,42 @@ def test_seeds_are_averaged_and_failures_left_out(tmp_path):
     assert mean == pytest.approx(found.error.mean("seed").values) and (sd > 0).all()
     runs = [ah.Run(BASE.network, BASE.phases, seed=k) for k in range(2)]
     assert sampling._mean(Folder(tmp_path), runs, "error") is None  # these have no results
+    probed = [{"error": [0.1, 0.3]}, {}]  # two probes, and a seed that failed
+    for run, content in zip(runs, probed, strict=True):
+        Folder(tmp_path).write(Folder(tmp_path).file(run.identity, "json"), content)
+    assert sampling._mean(Folder(tmp_path), runs, "error") is None
+    assert sampling._mean(Folder(tmp_path), runs[:1], "error") == pytest.approx(0.2)
 
 
 def test_whole_numbers_and_values_of_a_kind():
     space = sampling.space_of(BASE, {"hold": ah.Range(10.5, 13.5), "rule": [ah.Hebbian(), ah.Oja()]})
-    assert space["hold"] == (11, 12, 13)
+    assert space["hold"] == sampling.Whole(11, 13, False)
     drawn = sampling.Random(space, 0).ask(50)
     assert {trial["hold"] for trial in drawn} == {11, 12, 13} and {*map(type, space["rule"])} == {ah.Hebbian, ah.Oja}
     even, log = (sampling.Random({"x": ah.Range(1, 100, log=log)}, 0).ask(2000) for log in (False, True))
     below = [np.mean([trial["x"] < 10 for trial in drawn]) for drawn in (even, log)]
     assert below[0] == pytest.approx(0.09, abs=0.03) and below[1] == pytest.approx(0.5, abs=0.05)
+    holds = sampling.Random(sampling.space_of(BASE, {"hold": ah.Range(10, 1000, log=True)}), 0).ask(2000)
+    assert np.mean([trial["hold"] < 100 for trial in holds]) == pytest.approx(0.5, abs=0.05)
+    assert {type(trial["hold"]) for trial in holds} == {int} and min(trial["hold"] for trial in holds) >= 10
+
+
+@dataclass(frozen=True)
+class Failing:
+    """A stimulus that cannot be drawn."""
+
+    m: int = 16
+
+    def sample(self, rng, count):
+        raise RuntimeError("no picture today")
+
+
+def test_failures_and_silent_networks_are_told(tmp_path):
+    base = ah.Run(ah.asynchronous(20, 16), ah.Phase(ah.Crossbars(4), 5, 5, snapshots=1), (ah.Probe(Failing()),))
+    with pytest.warns(UserWarning, match="2 of 2 runs failed"):
+        ah.search(base, {"rule.eta": [0.01]}, tmp_path / "a", trials=1, seeds=2, workers=1, sampler="random")
+    with pytest.warns(ah.SilentNetwork, match="2 of 2 runs learned nothing"):
+        search(tmp_path / "b", space={"schedule.r_b": [100.0, 200.0]}, trials=2)
 
 
 def test_text():
@@ -98,6 +125,8 @@ def test_text():
         ({"goal": "most"}, "goal is 'most'; it must be one of less, more"),
         ({"sampler": "grid"}, "sampler is 'grid'; it must be one of adaptive, random"),
         ({"trials": 0}, "trials is 0"),
+        ({"measure": "code_error"}, "measure is 'code_error'; it must be one of error"),
+        ({"space": {"hold": ah.Range(10.2, 10.8)}}, "must span at least two whole numbers"),
     ],
 )
 def test_bad_searches_are_refused_before_anything_is_written(changes, says, tmp_path):

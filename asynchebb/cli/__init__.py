@@ -115,13 +115,14 @@ def show(
         print_table(str(datasets[0].attrs["title"]), summary(datasets[0]), _labels(datasets[0]))
     else:
         picture = out or files[0].parent / "comparison.png"
-        figures.save(plot.compare(datasets), picture)
         letters = "ABCDEFGH"[: len(files)]
+        names = [f"{letter}: {plot.short_title(dataset)}" for letter, dataset in zip(letters, datasets, strict=False)]
+        figures.save(plot.compare(datasets, names), picture)
         for letter, file, dataset in zip(letters, files, datasets, strict=True):
             typer.echo(f"{letter}  {file}: {dataset.attrs['title']}")
         columns = {letter: summary(dataset) for letter, dataset in zip(letters, datasets, strict=True)}
         labels = {name: label for dataset in datasets for name, label in _labels(dataset).items()}
-        print_table("at the end", columns, labels)
+        print_table("at the end, on the last probe", columns, labels)
     typer.echo(str(picture))
 
 
@@ -176,11 +177,12 @@ def movie(
     seconds: Annotated[float, typer.Option(help="duration of the animation")] = 6.0,
 ) -> None:
     """Animate the receptive fields as they form."""
-    from asynchebb.drawing import movies
-    from asynchebb.runs.saved import open_run
+    with progress.working("drawing"):
+        from asynchebb.drawing import movies
+        from asynchebb.runs.saved import open_run
 
-    picture = out or run.with_suffix(".gif")
-    movies.write(open_run(run), picture, neurons, seconds)
+        picture = out or run.with_suffix(".gif")
+        movies.write(open_run(run), picture, neurons, seconds)
     typer.echo(str(picture))
 
 
@@ -245,6 +247,8 @@ def main() -> None:
         code = _report(f"n or m is too large for this machine's memory ({error})", 2)
     except (Diverged, FloatingPointError) as error:
         code = _report(str(error), 1)
+    except typer.Abort:
+        code = _report("nothing was done", 1)
     except Stopped as error:
         code = _report(f"{error}; finished work is saved, and {RESUME}", 1)
     except (OSError, RuntimeError) as error:
@@ -252,7 +256,8 @@ def main() -> None:
             raise
         code = _report(f"there is no space left; finished work is saved, and {RESUME}", 1)
     if code == 130:  # Ctrl-C, as Typer passes it on
-        outcome = "nothing was written" if "encode" in sys.argv[1:2] else f"{RESUME} from the last snapshot"
+        writes_nothing = sys.argv[1:2] == ["encode"] or sys.argv[1:3] == ["sweep", "status"]
+        outcome = "nothing was written" if writes_nothing else f"{RESUME} from the last snapshot"
         _report(f"interrupted; {outcome}", code)
     sys.exit(code)
 

@@ -64,6 +64,7 @@ def learn(
     scale: Annotated[str, typer.Option(help="divisor for the data: norm (see docs), a number, or none")] = "norm",
     seed: shared.Seed = 0,
     array: ArrayName = None,
+    labels: Labels = None,
     engine: shared.Engine = "cpu",
     out: Annotated[Path, typer.Option(help="output folder for the model, its receptive fields and the report")] = Path(
         "learned"
@@ -93,7 +94,7 @@ def learn(
     options |= {"from_rest": from_rest, "readout": readout}
     network = MODELS[model](n, random_state=seed, engine=engine, **options)
     with progress.working(f"reading {data}"):
-        shown = datasets.load(data, array)
+        shown = datasets.load(data, array, labels)
     with _sentences(), _progress(f"{model} on {shown.name}") as on_progress:
         measures = learn.learn(network, shown, out, "asynchebb " + shlex.join(sys.argv[1:]), on_progress)
     shared.print_table(f"{type(network).__name__} on {shown.name}", measures, learn.ROW_LABELS)

@@ -95,6 +95,12 @@ def run(
         executor = shared.executor(workers, dask, slurm, out)
         points, status = run_grid(made, out, executor, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
     typer.echo(f"{status.done} of {status.total} runs done, {status.failed} failed: {out}")
+    _end(points)
+
+
+def _end(points: Points) -> None:
+    """Report failed runs and networks that learned nothing; exit with 1 if any failed."""
+    status = points.status()
     _print_failures(points)
     if silent := points.silent():
         some = "; ".join(silent[:5]) + ("; …" if len(silent) > 5 else "")
@@ -144,9 +150,10 @@ def search(
             sampler=sampler, batch=batch, retry_failed=retry_failed, on_status=on_status,
         )  # fmt: skip
     found = dataset.open_sweep(out, points.name)
-    _print_best(found, objective, better, [*space])
-    _print_failures(points)
+    if objective in found:  # else no run is finished
+        _print_best(found, objective, better, [*space])
     typer.echo(f"{trials} trials: {out}")
+    _end(points)
 
 
 def _print_best(dataset: Any, measure: str, better: str, names: list[str], most: int = 5) -> None:
@@ -190,7 +197,7 @@ def _options_in(file: Path) -> dict[str, Any]:
         if name not in KNOWN:
             raise InputError(f"{file} sets {name!r}; it may set {', '.join(KNOWN)}, zip and [vary]")
         kind, accepted = KINDS.get(name, (str, "text"))
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
             raise InputError(f"{file} sets {name} = {value!r}; it must be {accepted}")
     return options
 
@@ -247,6 +254,7 @@ def status(
         return
     if watch:
         watched(at.points(names[0]))
+        names = [*reversed(at.grid_names())]
     for name in names:
         points = at.points(name)
         now = points.status()
@@ -262,8 +270,9 @@ def export(
     grid: TheGrid = None,
 ) -> None:
     """Write a table with a row per run: its values on the axes, its measures, its file, its error."""
-    from asynchebb import tables
-    from asynchebb.sweeps import dataset
+    with progress.working("reading"):
+        from asynchebb import tables
+        from asynchebb.sweeps import dataset
 
     tables.check("table", table)
     tables.write("table", dataset.table(dataset.open_sweep(folder, grid)), table)
@@ -308,11 +317,12 @@ def plot(
     out: Annotated[Path | None, typer.Option(help="PNG or PDF to write; by default in the folder")] = None,
 ) -> None:
     """Plot a sweep: a curve for one parameter, a heat map for two, several for three; mean ± sd over seeds."""
-    from asynchebb.drawing.figures import save
-    from asynchebb.sweeps import open_sweep, plots
-    from asynchebb.sweeps.dataset import select
+    with progress.working("reading"):
+        from asynchebb.drawing.figures import save
+        from asynchebb.sweeps import open_sweep, plots
+        from asynchebb.sweeps.dataset import select
 
-    dataset = open_sweep(folder, grid)
+        dataset = open_sweep(folder, grid)
     for text in at or []:
         dataset = select(dataset, text)
     drawn = " ".join(["fields" if fields else measure, *filter(None, [grid]), *(at or [])])

@@ -282,15 +282,17 @@ def fields(W: np.ndarray, shape: tuple[int, ...], activity: np.ndarray, most: in
 
 
 @styled
-def learning(error: np.ndarray, error_of_mean: float, activity: np.ndarray) -> Figure:
-    """The error during training, compared with that of the mean sample, and all neurons' activity by rank."""
+def learning(error: np.ndarray, readout: float | None, error_of_mean: float, activity: np.ndarray) -> Figure:
+    """The error of Wᵀy during training, compared with that of the readout at the end and of the mean sample; and all
+    neurons' activity by rank."""
     figure = Figure(figsize=(7.2, 2.4), layout="constrained")
     curve, ranks = figure.subplots(1, 2)
-    for k, label in enumerate(("readout", "Wᵀy"), 1):
-        curve.plot(error[:, 0], error[:, k], ".-", label=label)
+    curve.plot(*error.T, ".-", label="Wᵀy")
+    if readout is not None:
+        curve.axhline(readout, linestyle="--", color="tab:blue", label="readout, at the end")
     curve.axhline(error_of_mean, linestyle=":", color="k", label="mean sample")
     curve.set(
-        xlabel="samples shown", ylabel="reconstruction error", ylim=(0, 1.1 * max(error[:, 1:].max(), error_of_mean))
+        xlabel="samples shown", ylabel="reconstruction error", ylim=(0, 1.1 * max(error[:, 1].max(), error_of_mean))
     )
     curve.legend(frameon=False)
     level = np.sort(activity)[::-1]

@@ -6,7 +6,7 @@ import copy
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -53,7 +53,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     readout_ : (n_components, n_features), the linear readout D of data divided by `scale_`; computed when asked for
     reconstruction_err_ : |X − X̂|, the Frobenius norm as in scikit-learn's NMF, for the data shown; computed when asked
         for, from the sample that the model keeps
-    validation_scores_ : score on the held-out samples after each pass of `fit`, if `tol` is a number
+    validation_scores_ : cos(x, Wᵀy) on the held-out samples after each pass of `fit`, if `tol` is a number
     scale_ : the divisor for the data
     n_components_ : number of neurons
     n_iter_ : number of passes of `fit`, or of calls to `partial_fit`
@@ -94,7 +94,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         """
         X = self._checked(X, reset=False) if resume else self._begin_fit(X)
         if self.n_samples_seen_ == 0 and not self._sample.offered:  # after `begin`
-            self._keep(X[self._shown(X.shape[0])])
+            self._keep(X, self._shown(X.shape[0]))
         while not self._is_finished(X):
             yield from self._rest_of_pass(X)
         warn_if_silent(self, X, whole=True)
@@ -102,9 +102,9 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def partial_fit(self, X: Samples, y: object = None) -> HebbianNetwork:
         """Show X once, in order; a single sample is enough. Unless `from_rest`, activity carries over between calls."""
         X = self._continue(X) if hasattr(self, "state_") else self._begin(X)
-        self._keep(X)
         for start in range(0, X.shape[0], BLOCK):
             self._show(X[start : start + BLOCK])
+        self._keep(X, np.arange(X.shape[0]))  # now that none was refused
         self.n_iter_ += 1
         warn_if_silent(self, X, whole=False)
         return self
@@ -114,14 +114,19 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         self._begin(X)
         return self
 
+    def _begin_sample(self, n: int, m: int) -> None:
+        self._sample = Sample(np.empty((0, m), np.float32), sample_size(n, m))
+        self._decoder = None
+
     def _begin_fit(self, X: Samples) -> Any:
         if self.warm_start and hasattr(self, "state_"):
             X = self._continue(X)
             self.n_iter_ = self.n_samples_seen_ = 0
             self.validation_scores_: list[float] = []
+            self._begin_sample(*self.state_.W.shape)
         else:
             X = self._begin(X)
-        self._keep(X[self._shown(X.shape[0])])
+        self._keep(X, self._shown(X.shape[0]))
         return X
 
     def _continue(self, X: Samples) -> Any:
@@ -151,7 +156,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             self.state_ = state._replace(u=np.asarray(u, state.u.dtype), y=np.array(rates, state.y.dtype))
             self.n_iter_ = self.n_samples_seen_ = 0
             self.validation_scores_ = []
-            self._sample = Sample(np.empty((0, X.shape[1]), state.W.dtype))
+            self._begin_sample(*state.W.shape)
             self._find_scale(X)
             return X
         except BaseException:  # leave an earlier fit unchanged
@@ -181,13 +186,13 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         norms = np.linalg.norm(X.astype(np.float64), axis=1, keepdims=True)
         return np.where(norms > most, X * (most / np.maximum(norms, most)), X).astype(X.dtype)
 
-    def _keep(self, X: Any) -> None:
-        """Offer new data to the sample that the readout is learned from."""
+    def _keep(self, X: Any, rows: np.ndarray) -> None:
+        """Offer these rows to the sample that the readout is learned from."""
         if self.readout:
-            rows, places = self._sample.choose(X.shape[0], sample_size(len(self.state_.W)), self._seed)
-            if len(rows):  # of a long stream, hardly ever
-                self._sample.put(self._weakened(self._scaled(X[rows])), places)
-            self._sample.offered += X.shape[0]
+            chosen, places = self._sample.choose(len(rows), self._seed)
+            if len(chosen):  # of a long stream, hardly ever
+                self._sample.put(self._weakened(self._scaled(X[rows[chosen]])), places)
+            self._sample.offered += len(rows)
 
     def _held_out(self, samples: int) -> np.ndarray:
         """Which samples `fit` does not show, to decide by them when to stop."""
@@ -203,7 +208,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         """Has `fit` made its last pass?"""
         held_out = self._held_out(X.shape[0])
         if len(held_out) and self.n_iter_ > len(self.validation_scores_):
-            self.validation_scores_.append(self._score(X[held_out]))
+            self.validation_scores_.append(self._score(X[held_out], self._by_weights))
         stalled = len(held_out) and _passes_without_progress(self.validation_scores_, self.tol) >= self.n_iter_no_change
         return bool(stalled) or self.n_samples_seen_ >= self.max_iter * (X.shape[0] - len(held_out))
 
@@ -301,6 +306,10 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         """Data divided by the scale, from rates."""
         if self._has_readout():
             return reconstruct(Y, self.readout_.astype(Y.dtype, copy=False))
+        return self._by_weights(Y)
+
+    def _by_weights(self, Y: np.ndarray) -> np.ndarray:
+        """The multiple of Wᵀy nearest to the data."""
         again = Y @ self.state_.W
         size = np.einsum("ij,ij->i", again, again)
         inhibition = np.einsum("ij,ij->i", Y @ self.state_.M.T, Y)
@@ -318,7 +327,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     @property
     def readout_(self) -> np.ndarray:
         self._fitted()
-        if not self._has_readout():
+        if not self.readout or not self._sample.offered:
             raise AttributeError(f"this {type(self).__name__} has no readout: readout is False, or no data were shown")
         # The codes, and so the readout, depend on all of these.
         now = (self.n_samples_seen_, self._sample.offered, self.settle, self.dynamics, len(self.state_.W))
@@ -345,13 +354,13 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         """1 − the reconstruction error: cos(x, x̂), averaged over the samples; 0 where x or x̂ is zero."""
         check_is_fitted(self)
         self._check_parameters()
-        return self._score(self._checked(X, reset=False))
+        return self._score(self._checked(X, reset=False), self._reconstructed)
 
-    def _score(self, X: Any) -> float:
+    def _score(self, X: Any, reconstructed: Callable[[np.ndarray], np.ndarray]) -> float:
         total = 0.0
         for start in range(0, X.shape[0], ROWS):
             block = X[start : start + ROWS]
-            again = self._reconstructed(self._settled(block))
+            again = reconstructed(self._settled(block))
             total += metrics.weight_similarity(self._scaled(block), again).sum()
         return float(total / X.shape[0])
 

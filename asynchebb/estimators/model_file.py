@@ -82,7 +82,7 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
         "parameters": json.dumps(plain, default=_number),
         **{name: notation.to_text(parameters[name]) for name in VALUES},
         "fitted": json.dumps({name: getattr(network, name) for name in FITTED}, default=_number),
-        "sample": json.dumps(sample.offered),
+        "sample": json.dumps([sample.size, sample.offered]),
         "feature_names": json.dumps(_feature_names(network)),
         "on_off": json.dumps(_on_off(model) if model is not network else None),
         "notes": json.dumps(notes),
@@ -124,11 +124,11 @@ def read(path: Path, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         why = "there is no such file" if not path.exists() else f"it cannot be read: {error}"
         raise InputError(f"path is {str(path)!r}; {why}") from None
     parts = {name: notation.from_text(name, written[name], given) for name in VALUES}
-    kept = json.loads(text.get("sample", "0"))
+    size, offered = json.loads(text.get("sample", "[0, 0]"))
     found["parameters"].setdefault("readout", False)  # as in versions that had none
     found["fitted"].setdefault("validation_scores_", [])
     network = cls(**found["parameters"], **parts)
-    network._sample = Sample(rows, kept)
+    network._sample = Sample(rows, size, offered)
     network.state_ = State(**{**arrays, "M": np.asfortranarray(arrays["M"])})
     network.make_network(1, 1)  # checks the values that were given
     for name, value in found["fitted"].items():

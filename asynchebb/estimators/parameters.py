@@ -69,8 +69,8 @@ class Parameters(BaseEstimator):
     max_iter : int, default=10
         Number of passes of `fit` through the data, each in a new random order; with `tol`, the largest number.
     tol : float or None, default=None
-        If a number, `fit` holds out a share of the data, computes the score on it after each pass, and stops once it
-        has not risen by more than `tol` for `n_iter_no_change` passes.
+        If a number, `fit` holds out a share of the data, computes cos(x, Wᵀy) on it after each pass, which tells how
+        well the fields fit, and stops once that has not risen by more than `tol` for `n_iter_no_change` passes.
     validation_fraction : float, default=0.1
         The share of the data that `fit` holds out if `tol` is a number.
     n_iter_no_change : int, default=2
@@ -83,8 +83,8 @@ class Parameters(BaseEstimator):
         None: use the data unscaled.
     readout : bool, default=True
         Whether `inverse_transform` and `score` use a linear readout of the codes, found by least squares on a random
-        sample of the data shown (4,096, or ten per neuron if that is more), which the model keeps. False: they use the
-        paper's Wᵀy, and no data are kept.
+        sample of the data shown (4,096, or ten per neuron if that is more, and at most 128 MB), which the model keeps.
+        False: they use the paper's Wᵀy, and no data are kept.
     learning : bool, default=True
         False: the weights are frozen while the activity still evolves.
     random_state : int, RandomState or None, default=None

@@ -41,6 +41,7 @@ AT_END = {
 ROW_LABELS = {
     "samples": "samples shown",
     "error_of_mean": "reconstruction error of the mean sample",
+    "error_of_weights": "reconstruction error of Wᵀy",
     "factors": LABELS["factors"],
     **{name: measure.label for name, measure in AT_END.items()},
 }
@@ -109,14 +110,13 @@ def _trained(
     saved_at = time.monotonic()
     if not hasattr(network, "state_"):
         network.begin(X)  # before the folder is created, since X may be rejected
-        network._keep(X.reshape(len(X), -1))  # so that the untrained network has a readout too
-        notes["curve"].append([0, *_errors(network, test)])
+        notes["curve"].append([0, _error_of_weights(network, test)])
     files.make_writable("out", out, out)
     course = Course(out / f"course.{identity}.npz", network)
 
     def measure(shown: int) -> None:
         if shown >= len(notes["curve"]) * total / POINTS and shown > notes["curve"][-1][0]:
-            notes["curve"].append([shown, *_errors(network, test)])
+            notes["curve"].append([shown, _error_of_weights(network, test)])
             course.add(network)
 
     try:
@@ -141,13 +141,9 @@ def _trained(
     return model, notes, course
 
 
-def _errors(network: HebbianNetwork, X: Any) -> list[float]:
-    """Of the reconstruction, and of that by Wᵀy."""
-    readout, found = network.readout, []
-    for chosen in (readout, False):
-        found.append(1 - network.set_params(readout=chosen).score(X))
-    network.set_params(readout=readout)
-    return found
+def _error_of_weights(network: HebbianNetwork, X: np.ndarray) -> float:
+    """Of the reconstruction by Wᵀy, which tells how well the fields fit."""
+    return 1 - network._score(X.reshape(len(X), -1), network._by_weights)
 
 
 class Course:
@@ -202,6 +198,8 @@ def _measures(network: HebbianNetwork, X: np.ndarray, codes: np.ndarray, data: D
             found[name] = value
         if name == "error":
             found["error_of_mean"] = AT_END["error"].of({"X": rows, "reconstructed": mean})
+            if network.readout:
+                found["error_of_weights"] = AT_END["error"].of({"X": rows, "reconstructed": network._by_weights(codes)})
     return found | ({"factors": len(known["factors"])} if "factors" in known else {})
 
 

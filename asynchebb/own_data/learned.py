@@ -33,7 +33,7 @@ class Learned(NamedTuple):
     measured_on: int  # samples
     error: float
     error_of_mean: float
-    curve: np.ndarray  # (points, 3): samples shown, error of the readout and of Wᵀy
+    curve: np.ndarray  # (points, 2): samples shown, error of Wᵀy
     tested_on: int  # samples
     activity: np.ndarray  # mean rate of each neuron
     samples: np.ndarray  # some of those it was trained on
@@ -59,7 +59,7 @@ def write(learned: Learned, out: Path) -> None:
     figures.save(fields, out / "fields.png")
     network, data = type(learned.network).__name__, learned.data
     body = f'<h1>{escape(network)} on {escape(data.name)}</h1><p class="lead">{_verdict(learned)}</p>'
-    if len(learned.shape) == 3 or learned.shape[-2] > 1:
+    if learned.shape[-2] > 1:
         body += _fields_section(learned)
     else:
         body += pages.figure("fields", figures.png(fields), _caption_of_rows(learned))
@@ -74,15 +74,17 @@ def write(learned: Learned, out: Path) -> None:
 def _verdict(learned: Learned) -> str:
     """The result in a sentence or two."""
     neurons, trained = len(learned.activity), int(learned.trained.sum())
-    untrained = neurons - trained
-    fields = f"{trained} of {neurons} neurons have learned a field" if untrained else f"all {neurons} neurons learned"
+    if not trained:
+        return (
+            f"<b>None of the {neurons} neurons has learned anything</b> from {len(learned.data.X):,} samples, or none "
+            "responds to them; what follows is of untrained weights."
+        )
+    fields = f"{trained} of {neurons} neurons have learned a field"
     error = f"{learned.error:.3f}" if learned.error >= 0.001 else "less than 0.001"
     close = f"reconstructions have an error of <b>{error}</b> (1 − cosine)"
-    ratio = learned.error / max(learned.error_of_mean, 1e-12)
-    beside = "better than" if ratio < 0.95 else "no better than" if ratio < 1.05 else "worse than"
     return (
-        f"From {len(learned.data.X):,} samples, <b>{fields}</b>; {close}, {beside} the mean sample's "
-        f"{learned.error_of_mean:.3f}."
+        f"From {len(learned.data.X):,} samples, <b>{fields}</b>; {close}. By the weights alone, Wᵀy, it is "
+        f"{learned.curve[-1, 1]:.3f}; the mean sample's is {learned.error_of_mean:.3f}."
     )
 
 
@@ -100,14 +102,18 @@ def _fields_section(learned: Learned) -> str:
         pages.tiles([Tile(first + k, says[i]) for k, i in enumerate(some)], COLUMNS, rows, (height, width), size)
         for first, some, size in ((0, large, LARGE), (len(large), small, SMALL))
     ]
-    body = grids[0]
+    body = grids[0] if len(large) else ""
+    if (hidden := int(learned.trained.sum()) - len(large)) > 0:
+        body += f"<p><small>The {ON_PAGE} most active; {hidden:,} more have learned.</small></p>"
     if len(small):
-        kind = f"{int((~learned.trained).sum())} untrained neurons, which have never learned or are silent"
+        count = int((~learned.trained).sum())
+        kind = f"{count:,} untrained neuron{'s' * (count > 1)}: never learned, or silent"
+        kind += f" (the first {ON_PAGE})" if count > ON_PAGE else ""
         body += pages.folded(kind, grids[1])
     steps = [*learned.course]
     sheets = [*(_coloured(fields[shown], learned.shape) for fields in learned.course.values()), now]
     steps.append(network.n_samples_seen_)
-    errors = np.interp(steps, learned.curve[:, 0], learned.curve[:, 2]).round(4).tolist()
+    errors = np.interp(steps, *learned.curve.T).round(4).tolist()
     style = "".join(f"--s{k}:{pages.sheet(pictures, COLUMNS)};" for k, pictures in enumerate(sheets))
     last = len(sheets) - 1
     slider = (
@@ -161,7 +167,9 @@ def _drawn(learned: Learned) -> dict[str, Any]:
     again = network.inverse_transform(network.transform(samples)).reshape(len(samples), -1)
     return {
         "reconstructions": figures.reconstructions(samples.reshape(len(samples), -1), again, learned.shape),
-        "learning": figures.learning(learned.curve, learned.error_of_mean, learned.activity),
+        "learning": figures.learning(
+            learned.curve, learned.error if network.readout else None, learned.error_of_mean, learned.activity
+        ),
     }
 
 
@@ -189,10 +197,10 @@ def _captions(learned: Learned) -> dict[str, str]:
         reconstructions = f"Samples (black) and their reconstructions by {how} (blue)."
     else:
         reconstructions = f"Samples (top) and their reconstructions by {how} (bottom)."
+    passes = f"{learned.network.max_iter} pass{'es' * (learned.network.max_iter > 1)}"
     learning = (
-        f"Left: reconstruction error on {learned.tested_on} of the samples during {learned.network.max_iter} passes "
-        "through the data: of the readout, which is low where the rates tell samples apart, and of Wᵀy, which is low "
-        "where the fields are parts of the samples. Right: mean rates."
+        f"Left: error of the reconstruction by Wᵀy, which is low where the fields are parts of the samples, on "
+        f"{learned.tested_on} of them during {passes} through the data. Right: mean rates."
     )
     return {"fields": fields, "learning": learning, "reconstructions": reconstructions}
 

@@ -172,18 +172,29 @@ def _of_several(path: Path, arrays: dict[str, np.ndarray], array: str | None, la
 
 def _table(path: Path, labels: str | None) -> Data:
     """A row per sample and a column per feature, except for one of labels: the one requested, or recognised by name."""
+    import pandas as pd
+
     table = tables.read("data", path)
     columns = [*table.columns]
+    if table.empty:
+        raise InputError(f"data is {str(path)!r}, a table without rows; it must have a row per sample")
     if labels is not None and labels not in columns and not Path(labels).is_file():
         raise InputError(f"labels is {labels!r}; {str(path)!r} has the columns {_some(columns)}")
-    column = labels if labels in columns else next((name for name in LABELS if name in columns), None)
+    # A column of numbers called y may be a feature; it holds labels only if that is said.
+    named = (name for name in LABELS if name in columns and (name != "y" or table[name].dtype.kind not in "fiub"))
+    column = labels if labels in columns else next(named, None)
     numbers = table if column is None else table.drop(columns=column)
-    text = [name for name, kind in numbers.dtypes.items() if kind.kind not in "fiub"]
+    text = [name for name in numbers if not pd.api.types.is_numeric_dtype(numbers[name])]
     if text:
+        hint = "; is it separated by something other than a comma?" if len(columns) == 1 else ""
         raise InputError(
-            f"data is {str(path)!r}, whose column {text[0]!r} does not hold numbers; remove it, or name it as labels"
+            f"data is {str(path)!r}, whose column {text[0]!r} does not hold numbers; remove it, or name it as "
+            f"labels{hint}"
         )
-    return Data(path.stem, numbers.to_numpy(), None if column is None else table[column].to_numpy())
+    kinds = {str(kind) for kind in numbers.dtypes}
+    plain = len(kinds) == 1 and numbers.dtypes.iloc[0].kind in "fiub" and isinstance(numbers.dtypes.iloc[0], np.dtype)
+    X = numbers.to_numpy() if plain else numbers.to_numpy(np.float64, na_value=np.nan)
+    return Data(path.stem, X, None if column is None else table[column].to_numpy())
 
 
 def _some(names: list[str]) -> str:

@@ -62,12 +62,17 @@ def sweep(
     chosen = executors.local(workers) if executor is None else nullcontext(executors.adapted(executor))
     with bar(str(out)) if progress else nullcontext(lambda status: None) as on_status:
         _, status = run_grid(made, out, chosen, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
+    return _opened(out, None, status)
+
+
+def _opened(out: str | Path, name: str | None, status: Status) -> xarray.Dataset:
+    """The dataset, with a warning about runs that failed and about networks that learned nothing."""
     if status.failed:
-        warnings.warn(f"{status.failed} of {status.total} runs failed; see dataset.failure", stacklevel=2)
-    dataset = open_sweep(out)
+        warnings.warn(f"{status.failed} of {status.total} runs failed; see dataset.failure", stacklevel=3)
+    dataset = open_sweep(out, name)
     if silent := int((dataset[SILENT] == 1).sum()) if SILENT in dataset else 0:
         message = f"{silent} of {status.total} runs learned nothing or have died; see dataset.silent"
-        warnings.warn(message, SilentNetwork, stacklevel=2)
+        warnings.warn(message, SilentNetwork, stacklevel=3)
     return dataset
 
 
@@ -111,15 +116,15 @@ def search(
             run, checked, out, chosen, engine, measure=measure, goal=goal, trials=trials, seeds=seeds, sampler=sampler,
             batch=batch, retry_failed=retry_failed, on_status=on_status,
         )  # fmt: skip
-    return open_sweep(out, points.name)
+    return _opened(out, points.name, points.status())
 
 
 def watched(points: Points) -> None:
-    """Show the progress of a sweep that other processes run, until all runs have ended."""
+    """Show the progress of a sweep that other processes run, until all runs have ended or nobody works on them."""
     with bar(points.name) as on_status:
         while True:
             on_status(status := points.status())
-            if not (status.running or status.waiting):
+            if not status.running:  # all have ended, or no process is at work
                 return
             time.sleep(1)
 

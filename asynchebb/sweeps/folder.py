@@ -1,7 +1,7 @@
 """A sweep's folder, which many processes on many machines may read and write concurrently.
 
     grids/ID.json    the definition of a sweep: its axes, and the identity of the run at each point
-    grids/ID.HOST.PROCESS.runs    the runs themselves, for the workers of this process, until they finish
+    grids/ID.HOST.PROCESS.COUNT.runs    the runs themselves, for the workers of this process, until they finish
     runs/ID.nc       a run, as saved by `record`; written atomically
     runs/ID.json     its measures: the run is finished
     runs/ID.failed   its error: the run failed
@@ -120,11 +120,17 @@ class Folder:
                 self.unfinished.rmdir()
 
     def write_grid(
-        self, title: str, axes: list[list[dict[str, Any]]], runs: list[Run], work: list[int] | None = None
+        self,
+        title: str,
+        axes: list[list[dict[str, Any]]],
+        runs: list[Run],
+        work: list[int] | None = None,
+        name: str | None = None,
     ) -> Points:
         """Write the sweep's definition; the file's date is that of the sweep's last start.
 
-        `work` is the relative cost of each run, by default its number of steps, used to estimate the time left.
+        `work` is the relative cost of each run, by default its number of steps, used to estimate the time left. The
+        definition is named by its content, or has a `name` under which it grows.
         """
         content = {
             "format": FORMAT,
@@ -138,7 +144,7 @@ class Folder:
             "runs": [run.identity for run in runs],
             "work": work or [run.steps for run in runs],
         }
-        name = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
+        name = name or hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
         self.write(self.grids / f"{name}.json", content)
         return Points(self, name, content)
 
@@ -147,28 +153,31 @@ class Folder:
         not exist where the workers run."""
         import cloudpickle
 
+        # A search has more runs from batch to batch, and workers read a file once.
+        file = self.grids / f"{self._of_process(name)}.{len(runs)}.runs"
         known = cloudpickle.list_registry_pickle_by_value()
         mine = [module for module in _modules(runs) if module.__name__ not in known]
         for module in mine:
             cloudpickle.register_pickle_by_value(module)
         try:
-            self._write(self._runs_file(name), cloudpickle.dumps([*runs]))
+            self._write(file, cloudpickle.dumps([*runs]))
         except (TypeError, AttributeError, pickle.PicklingError) as error:
             raise InputError(f"the runs cannot be sent to workers ({error})") from error
         finally:
             for module in mine:
                 cloudpickle.unregister_pickle_by_value(module)
-        return self._runs_file(name)
+        return file
 
     def forget_grid(self, name: str) -> None:
         """Delete the definition of a sweep, not its runs."""
         (self.grids / f"{name}.json").unlink(missing_ok=True)
 
     def forget_runs(self, name: str) -> None:
-        self._runs_file(name).unlink(missing_ok=True)
+        for file in self.grids.glob(f"{self._of_process(name)}.*.runs"):
+            file.unlink(missing_ok=True)
 
-    def _runs_file(self, name: str) -> Path:
-        return self.grids / f"{name}.{socket.gethostname()}.{os.getpid()}.runs"
+    def _of_process(self, name: str) -> str:
+        return f"{name}.{socket.gethostname()}.{os.getpid()}"
 
     def grid_names(self) -> list[str]:
         """The sweeps in this folder, the latest last."""
@@ -233,7 +242,7 @@ def _is_ours(file: Path) -> bool:
 
 def _is_left_over(runs: Path) -> bool:
     """Is the process that wrote these runs dead?"""
-    found = re.fullmatch(r"[0-9a-f]{12}\.(.+)\.(\d+)\.runs", runs.name)
+    found = re.fullmatch(r"[0-9a-f]{12}\.(.+)\.(\d+)\.\d+\.runs", runs.name)
     return found is not None and found[1] == socket.gethostname() and not _alive(int(found[2]))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -13,7 +15,7 @@ import numpy as np
 
 from asynchebb.checks import InputError, at_least, one_of, real, true_or_false
 from asynchebb.contracts import Executor
-from asynchebb.measures import MEASURES
+from asynchebb.measures import MEASURES, factors_of
 from asynchebb.runs.run import Run
 from asynchebb.sweeps.folder import Folder, Points, Status, read
 from asynchebb.sweeps.grid import axis_from_text, holds_whole_numbers, labels, pair_from_text, varied
@@ -45,7 +47,19 @@ class Range:
         return self.low + (self.high - self.low) * share
 
 
-Space = dict[str, Range | tuple]
+@dataclass(frozen=True)
+class Whole:
+    """The whole numbers of a Range, its ends included."""
+
+    low: int
+    high: int
+    log: bool
+
+    def at(self, share: float) -> int:
+        return min(self.high, math.floor(Range(self.low, self.high + 1, self.log).at(share)))
+
+
+Space = dict[str, Range | Whole | tuple]
 
 
 class Sampler(Protocol):
@@ -62,9 +76,9 @@ class Random:
     def ask(self, count: int) -> list[dict[str, Any]]:
         return [{name: self._draw(along) for name, along in self._space.items()} for _ in range(count)]
 
-    def _draw(self, along: Range | tuple) -> Any:
+    def _draw(self, along: Range | Whole | tuple) -> Any:
         share = self._rng.random()
-        return along.at(share) if isinstance(along, Range) else along[int(share * len(along))]
+        return along[int(share * len(along))] if isinstance(along, tuple) else along.at(share)
 
     def tell(self, values: list[float | None]) -> None:
         pass
@@ -83,12 +97,13 @@ class Adaptive:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         of = optuna.distributions
         self._space, self._fail = space, optuna.trial.TrialState.FAIL
-        self._distributions: dict[str, Any] = {
-            name: of.FloatDistribution(along.low, along.high, log=along.log)
-            if isinstance(along, Range)
-            else of.CategoricalDistribution(range(len(along)))  # values may be rules and so on
-            for name, along in space.items()
-        }
+        self._distributions: dict[str, Any] = {}
+        for name, along in space.items():
+            if isinstance(along, tuple):  # of values that may be rules and so on
+                self._distributions[name] = of.CategoricalDistribution(range(len(along)))
+            else:
+                kind = of.IntDistribution if isinstance(along, Whole) else of.FloatDistribution
+                self._distributions[name] = kind(along.low, along.high, log=along.log)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # constant_liar, which spreads the trials of a batch, is experimental
             sampler = sampler or optuna.samplers.TPESampler(seed=seed, constant_liar=True)
@@ -101,7 +116,7 @@ class Adaptive:
 
     def _value(self, name: str, drawn: Any) -> Any:
         along = self._space[name]
-        return drawn if isinstance(along, Range) else along[drawn]
+        return along[drawn] if isinstance(along, tuple) else drawn
 
     def tell(self, values: list[float | None]) -> None:
         for trial, value in zip(self._asked, values, strict=True):
@@ -125,10 +140,13 @@ def search_runs(
     on_status: Callable[[Status], object] = lambda status: None,
 ) -> Points:
     """Run the trials, a batch at a time. A repeated search chooses the same trials, and finds their runs finished."""
-    for name, number in (("trials", trials), ("seeds", seeds), ("batch", batch)):
-        at_least(1)(name, number)
+    for what, number in (("trials", trials), ("seeds", seeds), ("batch", batch)):
+        at_least(1)(what, number)
     chooser = _sampler(space, sampler, run.seed, direction(run, measure, goal))
-    folder, chosen, runs, before = Folder(out), list[dict[str, Any]](), list[Run](), None
+    kind = sampler if isinstance(sampler, str) else type(sampler).__name__
+    content = f"{run.identity} {space!r} {kind} {measure} {goal} {seeds} {batch}"
+    name = hashlib.sha256(content.encode()).hexdigest()[:12]
+    folder, chosen, runs = Folder(out), list[dict[str, Any]](), list[Run]()
     with executor as opened:
         folder.prepare()
         try:
@@ -137,10 +155,7 @@ def search_runs(
                 chosen += new
                 of_batch = [[varied(run, {**one, "seed": run.seed + k}) for k in range(seeds)] for one in new]
                 runs += [each for of_trial in of_batch for each in of_trial]
-                points = folder.write_grid(repr(run), _axes(chosen, run.seed, seeds), runs)
-                if before not in (None, points.name):
-                    folder.forget_grid(before)  # which has the first of these trials alone
-                before = points.name
+                points = folder.write_grid(repr(run), _axes(chosen, run.seed, seeds), runs, name=name)
                 fresh = {each.identity for of_trial in of_batch for each in of_trial}
                 run_points(points, runs, opened, engine, fresh, retry_failed, on_status)
                 chooser.tell([_mean(folder, of_trial, measure) for of_trial in of_batch])
@@ -157,15 +172,20 @@ def space_of(run: Run, given: Mapping[str, Range | Iterable]) -> Space:
     for name, along in given.items():
         if name == "seed":
             raise InputError("space names seed; it must be left out, and seeds says how many each trial has")
-        values = (along.low, along.high) if isinstance(along, Range) else tuple(along)
-        if isinstance(along, Range) and holds_whole_numbers(run, name):
-            values = tuple(range(int(np.ceil(along.low)), int(np.floor(along.high)) + 1))
-            along = values
+        if isinstance(along, Range):
+            values: tuple = (along.low, along.high)
+            space[name] = along
+            if holds_whole_numbers(run, name):
+                values = (math.ceil(along.low), math.floor(along.high))
+                space[name] = Whole(*values, along.log)
+                if not values[0] < values[1]:
+                    raise InputError(f"space gives {name} {along!r}, which must span at least two whole numbers")
+        else:
+            space[name] = values = tuple(along)
         if not values:
             raise InputError(f"space gives {name} no value; it must give at least one")
         for value in values:
             varied(run, {name: value})
-        space[name] = along if isinstance(along, Range) else values
     return space
 
 
@@ -182,7 +202,9 @@ def space_from_text(run: Run, texts: Iterable[str]) -> dict[str, Range | list]:
 
 def direction(run: Run, measure: str, goal: str | None) -> str:
     """Whether less or more of the measure is better: as given, or as the measure says."""
-    known = {one.name: one for one in (*MEASURES.values(), *(one for probe in run.probes for one in probe.measures))}
+    known = {one.name: one for probe in run.probes for one in probe.measures}
+    at_end = {"W": 0, "M": 0, "mean_rates": 0, **factors_of(run.probes[-1].stimulus)}  # what is known then
+    known |= {name: one for name, one in MEASURES.items() if not one.missing(at_end)}
     one_of("measure", measure, [name for name, one in known.items() if not one.per_neuron])
     if goal is not None:
         one_of("goal", goal, GOALS)
@@ -208,6 +230,6 @@ def _axes(chosen: list[dict[str, Any]], seed: int, seeds: int) -> list[list[dict
 
 def _mean(folder: Folder, runs: list[Run], measure: str) -> float | None:
     """The measure's mean over seeds and probes; None if a run has failed."""
-    found = [read(folder.file(run.identity, "json")).get(measure, np.nan) for run in runs]
+    found = [np.mean(read(folder.file(run.identity, "json")).get(measure, np.nan)) for run in runs]
     mean = float(np.mean(found))
     return mean if np.isfinite(mean) else None
