@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib import metadata
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +51,10 @@ def _versions() -> Found:
     needed = [requirement for requirement in _requirements() if requirement.marker is None]
     wrong = [(one, found) for one in needed if not one.specifier.contains(found := _version(one.name), True)]
     for requirement, found in wrong:
-        yield f"{requirement.name} is {found}; it must be {requirement.specifier}", f"pip install '{requirement}'"
+        yield (
+            f"{requirement.name} is {found or 'missing'}; it must be {requirement.specifier}",
+            f"pip install '{requirement}'",
+        )
     yield (f"{PACKAGE} {_version(PACKAGE)}; " + ", ".join(f"{one.name} {_version(one.name)}" for one in needed),)
 
 
@@ -70,7 +72,7 @@ def _cache() -> Found:
     from asynchebb.engines import cpu
 
     folder = cpu.cache_folder()
-    if Path(os.environ.get("TMPDIR", "/tmp")) in folder.parents and folder.name.startswith(f"{PACKAGE}-"):
+    if folder != cpu.wanted_cache_folder():
         yield (
             f"the cache folder cannot be written, so each process compiles anew (in {folder})",
             "make your cache folder writable, or set ASYNCHEBB_CACHE to a folder that is",
@@ -100,7 +102,7 @@ def _blas() -> Found:
 
     found = [library for library in threadpool_info() if library["user_api"] == "blas"]
     if not found:
-        yield "NumPy has no BLAS that threads can be limited of", "install NumPy from a wheel or from conda-forge"
+        yield ("NumPy has no BLAS whose threads can be limited",)
     for library in found:
         kind, version, threads = (library[key] for key in ("internal_api", "version", "num_threads"))
         yield (f"{kind} {version}, {threads} threads",)
@@ -116,7 +118,7 @@ def _gpu() -> Found:
     query = [program, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     answer = subprocess.run(query, capture_output=True, text=True, timeout=20)
     if answer.returncode:
-        yield f"nvidia-smi fails: {(answer.stderr or answer.stdout).strip()}", "reinstall the NVIDIA driver"
+        yield (f"nvidia-smi fails: {(answer.stderr or answer.stdout).strip()}; networks run on the CPU",)
     for line in answer.stdout.splitlines():
         yield (f"{line}; this version runs networks on the CPU",)
 

@@ -8,6 +8,7 @@ or a number of inches.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,8 +41,9 @@ MOST_RUNS = 8  # compared in one figure
 def fields(source: Any, most: int = 100, width: str | float = "single", shape: tuple[int, ...] | None = None) -> Figure:
     """Receptive fields of the most active neurons, most active first, each scaled by its own largest weight.
 
-    `source` is a saved run (a dataset or its file), a State, or a fitted estimator. A State and an estimator have no
-    test, so neurons come in the order of their present rates; `shape` is that of the images, if they are not square.
+    `source` is a saved run (a dataset or its file), whose neurons are ordered by their activity on the first probe; or a
+    State or a fitted estimator, whose neurons are ordered by their present rates. `shape` is that of a field as an
+    image: (height, width), or (2, height, width) for ON and OFF channels.
     """
     at_least(1)("most", most)
     W, drawn, activity = _weights(source, shape)
@@ -87,8 +89,8 @@ def similarity(source: Any, other: Any = None, width: str | float = "single", we
     axes = figure.subplots()
     axes.fill_between(steps, *np.quantile(cosines, [0.25, 0.75], axis=1), alpha=0.25, linewidth=0)
     axes.plot(steps, np.mean(cosines, axis=1))
-    with_what = "its end" if other is None else str(compared.attrs["title"]).partition(" on ")[0]
-    over_time(axes, dataset, f"cosine of {weights} with {with_what}")
+    over_time(axes, dataset, f"cosine of {weights}")
+    axes.set_title("with the end" if other is None else f"with {short_title(compared)}", fontsize=7)
     return figure
 
 
@@ -151,6 +153,8 @@ def compare(sources: Sequence[Any], names: Sequence[str] | None = None, width: s
     if not 2 <= len(datasets) <= MOST_RUNS:
         raise InputError(f"sources has {len(datasets)} runs; it must have 2 to {MOST_RUNS}")
     names = [short_title(dataset) for dataset in datasets] if names is None else [*names]
+    if len(names) != len(datasets):
+        raise InputError(f"names has {len(names)} names; there are {len(datasets)} runs")
     figure = _figure(width, 0.62)
     upper: Any = figure.subfigures(2, 1, height_ratios=(1, 1.15))
     above, below = upper
@@ -191,20 +195,29 @@ def _dataset(source: Any) -> xarray.Dataset:
     if isinstance(source, str | Path):
         return open_run(source)
     if not hasattr(source, "attrs") or "step" not in getattr(source, "variables", ()):
-        raise InputError(f"source is a {type(source).__name__}; it must be a saved run: its dataset, or its file")
+        raise InputError(f"source is {type(source).__name__}; it must be a saved run: its dataset, or its file")
     return source
 
 
 def _weights(source: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, tuple[int, ...], np.ndarray]:
     """W, the shape of a field, and the activity that orders the neurons."""
+    if hasattr(source, "fit") and not hasattr(source, "state_"):
+        raise InputError(f"source is {source!r}; it must be fitted, and of a pipeline its last step")
     state = source if isinstance(source, State) else getattr(source, "state_", None)
     if state is not None:
         from asynchebb.thumbnails import guessed_shape
 
         known = shape or getattr(source, "image_shape_", None) or guessed_shape(state.W.shape[1])
-        return state.W, known, state.y
+        return state.W, _fitting(known, state.W.shape[1]), state.y
     dataset = _dataset(source)
-    return dataset["W"][-1].values, shape or picture_shape(dataset), dataset["mean_activity"][-1, -1].values
+    W = dataset["W"][-1].values
+    return W, _fitting(shape or picture_shape(dataset), W.shape[1]), dataset["mean_activity"][-1, 0].values
+
+
+def _fitting(shape: tuple[int, ...], m: int) -> tuple[int, ...]:
+    if len(shape) not in (2, 3) or prod(shape) != m or (len(shape) == 3 and shape[0] != 2):
+        raise InputError(f"shape is {shape!r}; it must be (height, width) or (2, height, width), of {m} pixels in all")
+    return shape
 
 
 def _figure(width: str | float, height: float) -> Figure:

@@ -119,7 +119,7 @@ def _notebook(console: Any) -> Iterator[Callable[[Task], Callable[[], None]]]:
     from IPython.display import HTML, display
 
     def show(task: Task) -> Callable[[], None]:
-        handle: Any = display(HTML(""), display_id=True)
+        handle: Any = display(HTML(f"{escape(task.name)} …"), display_id=True)
         drawn = 0.0
 
         def draw() -> None:

@@ -45,9 +45,9 @@ def state(state: Any) -> str:
     n, m = state.W.shape
     largest = np.argsort(-np.linalg.norm(state.W, axis=1), kind="stable")[:FIELDS]
     active = np.count_nonzero(state.y > 0)
-    about = f"<b>State</b> of {n:,} neurons with {m:,} inputs, {active:,} of them active"
+    about = f"<b>State</b>: W {n:,} × {m:,}, M {n:,} × {n:,}; {active:,} active"
     pictures = _pictures(np.asarray(state.W[largest], np.float64), guessed_shape(m), own_scale=True)
-    return f"{about}<br>{pictures}<br><small>{len(largest)} fields, largest weights first</small>"
+    return f"{about}<br>{pictures}<br><small>fields with the largest weights</small>"
 
 
 def stimulus(stimulus: Any) -> str:
@@ -56,12 +56,9 @@ def stimulus(stimulus: Any) -> str:
 
 
 def guessed_shape(m: int) -> tuple[int, ...]:
-    """As images: a square, an ON and an OFF square, or a row."""
-    for channels in (1, 2):
-        side = isqrt(m // channels)
-        if channels * side * side == m:
-            return (side, side) if channels == 1 else (2, side, side)
-    return (1, m)
+    """As an image: a square, or else a row."""
+    side = isqrt(m)
+    return (side, side) if side * side == m else (1, m)
 
 
 def _row(kind: str, value: Any) -> str:

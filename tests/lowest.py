@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 
 HOME = Path(__file__).parent.parent
 TESTS = ("test_cli.py", "test_bad_input.py", "test_estimators.py", "test_readout.py", "test_runs.py", "test_sweeps.py")
+TESTS += ("test_own_data.py", "test_plot.py", "test_progress.py", "test_search.py", "test_doctor.py")
 TESTED_WITH = ("hypothesis", "netCDF4", "polars", "pytest", "sybil")
 
 

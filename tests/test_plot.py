@@ -91,13 +91,16 @@ def test_a_figure_shows_itself_sharp(two_phases):
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda run: ah.plot.error(3), "source is a int; it must be a saved run"),
+        (lambda run: ah.plot.error(3), "source is int; it must be a saved run"),
         (lambda run: ah.plot.error(run, width="wide"), "width is 'wide'; it must be single, double or a number"),
         (lambda run: ah.plot.similarity(run, weights="u"), "weights is 'u'; it must be one of W, M"),
         (lambda run: ah.plot.similarity(run, run.isel(snapshot=slice(3))), "other has snapshots at other steps"),
         (lambda run: ah.plot.raster(np.zeros(3)), "bursts must be an array"),
         (lambda run: ah.plot.compare([run]), "sources has 1 runs; it must have 2 to 8"),
         (lambda run: ah.plot.fields(run, most=0), "most is 0"),
+        (lambda run: ah.plot.fields(run, shape=(3, 3)), r"shape is \(3, 3\); it must be \(height, width\)"),
+        (lambda run: ah.plot.fields(ah.AsyncHebbian()), "it must be fitted"),
+        (lambda run: ah.plot.compare([run, run], names=["a"]), "names has 1 names; there are 2 runs"),
     ],
 )
 def test_bad_arguments(call, said, two_phases):
@@ -125,6 +128,7 @@ def test_run_takes_several_phases_a_threshold_and_a_refractory_period(tmp_path):
     assert dataset.attrs["schedule"] == "Asynchronous(r_b=0.3, r_r=50.0)"
     assert "phase and stimulus are both given" in refused("run", *phases, "--stimulus", "Bars(6)")
     assert "after the stimulus it may have samples=…" in refused("run", "--phase", "Bars(6), speed=3")
+    assert "all must have equally many" in refused("run", "--phase", "Bars(6)", "--phase", "Bars(7)")
     assert "the discrete model does not use them" in refused("run", "--model", "discrete", "--r-b", 1)
     assert "--schedule has them" in refused("run", "--schedule", "Discrete()", "--r-b", 1)
     assert "looks like a file; it must be a folder or a .nc file" in refused("run", *phases, "--out", "a.csv")
@@ -162,11 +166,10 @@ def test_stimuli_show_samples():
 
 def test_a_state_and_a_run_show_pictures(two_phases):
     html = ah.state_at(two_phases)._repr_html_()
-    assert "20 neurons" in html and pictures(html)[0].shape == (16, 96)
+    assert "W 20 × 36" in html and pictures(html)[0].shape == (16, 96)
     run = ah.Run(ah.asynchronous(20, 36), PHASES)
     assert len(pictures(run._repr_html_())) == 2 and run.identity in run._repr_html_()
 
 
 def test_shapes_are_guessed():
-    assert thumbnails.guessed_shape(36) == (6, 6) and thumbnails.guessed_shape(72) == (2, 6, 6)
-    assert thumbnails.guessed_shape(7) == (1, 7)
+    assert thumbnails.guessed_shape(36) == (6, 6) and thumbnails.guessed_shape(72) == (1, 72)

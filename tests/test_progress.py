@@ -41,11 +41,11 @@ def in_terminal(*arguments, folder):
 
 
 def test_a_terminal_shows_steps_speed_and_what_is_left(tmp_path):
-    code, text, _ = in_terminal(
+    code, text, first = in_terminal(
         *("run", "--n", 10, "--stimulus", "Crossbars(4)", "--samples", 20, "--hold", 20, "--snapshots", 2),
         folder=tmp_path,
     )
-    assert code == 0
+    assert code == 0 and first < 5  # usually 0.4 s; this machine may be busy
     assert "27,400/27,400 steps" in text and "steps/s" in text  # 400 of training and three tests of 60 × 150
 
 

@@ -107,6 +107,9 @@ class RunOptions:
             raise InputError("phase and stimulus are both given; it must be one or the other")
         phases = [self._phase(text) for text in self.phase or [self.stimulus]]
         recorded = (*USUAL, *(notation.parse_measure(text) for text in self.measure or []))
+        if len({phase.stimulus.m for phase in phases}) > 1:
+            sizes = ", ".join(f"{phase.stimulus!r} has {phase.stimulus.m}" for phase in phases)
+            raise InputError(f"phase gives stimuli of different sizes ({sizes} pixels); all must have equally many")
         tested = {repr(phase.stimulus): phase for phase in phases}.values()
         return Run(
             MODELS[self.model](self.n, phases[0].stimulus.m, self.reading, **changes),

@@ -135,7 +135,7 @@ def search(
 ) -> None:
     """Search a space of parameters for the best value of a measure, at random or adaptively.
 
-    Runs are saved as those of a grid are; the same command resumes, and with more trials it goes on.
+    Runs are saved as those of a grid are; the same command resumes, and with more trials continues.
     """
     with progress.working("starting"):
         from asynchebb.sweeps import bar, dataset, sampling

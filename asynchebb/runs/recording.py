@@ -136,7 +136,7 @@ def file_of(run: Run, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix == ".nc":
         return path
-    files.is_folder("path", path, ".nc")
+    files.is_folder("out", path, ".nc")
     older = path / f"{run.identity}.nc"  # as versions before named it
     return older if older.exists() or _parts_folder(older).exists() else path / f"{run.name}-{run.identity}.nc"
 

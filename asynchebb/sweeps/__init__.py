@@ -107,7 +107,7 @@ def search(
     [ah.Hebbian(), ah.Oja()]}. Each trial has `seeds` runs, saved in the folder `out` as a sweep's are, and counts by
     the mean of its measure at the end. `sampler` is "random"; "adaptive", which tries values near the best so far
     (Optuna's TPE); or a sampler of Optuna. Trials are chosen `batch` at a time, and the next after those have run. The
-    same call resumes an interrupted search, and with more `trials` goes on with it. The rest is as in `sweep`.
+    same call resumes an interrupted search, and with more `trials` continues it. The rest is as in `sweep`.
     """
     chosen = executors.local(workers) if executor is None else nullcontext(executors.adapted(executor))
     checked = space_of(run, space)

@@ -102,7 +102,7 @@ class Adaptive:
             if isinstance(along, tuple):  # of values that may be rules and so on
                 self._distributions[name] = of.CategoricalDistribution(range(len(along)))
             else:
-                kind = of.IntDistribution if isinstance(along, Whole) else of.FloatDistribution
+                kind: Any = of.IntDistribution if isinstance(along, Whole) else of.FloatDistribution
                 self._distributions[name] = kind(along.low, along.high, log=along.log)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # constant_liar, which spreads the trials of a batch, is experimental

@@ -238,12 +238,16 @@ def _digest(*parts: str) -> str:
     return digest.hexdigest()[:24]
 
 
+def wanted_cache_folder() -> Path:
+    import platformdirs
+
+    return Path(os.environ.get("ASYNCHEBB_CACHE") or platformdirs.user_cache_path("asynchebb"))
+
+
 @cache
 def cache_folder() -> Path:
     """Where compiled loops are kept: the user's cache folder, or where that cannot be written a temporary one."""
-    import platformdirs
-
-    folder = Path(os.environ.get("ASYNCHEBB_CACHE") or platformdirs.user_cache_path("asynchebb"))
+    folder = wanted_cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
