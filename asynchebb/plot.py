@@ -41,8 +41,8 @@ MOST_RUNS = 8  # compared in one figure
 def fields(source: Any, most: int = 100, width: str | float = "single", shape: tuple[int, ...] | None = None) -> Figure:
     """Receptive fields of the most active neurons, most active first, each scaled by its own largest weight.
 
-    `source` is a saved run (a dataset or its file), whose neurons are ordered by their activity on the first probe; or a
-    State or a fitted estimator, whose neurons are ordered by their present rates. `shape` is that of a field as an
+    `source` is a saved run (a dataset or its file), whose neurons are ordered by their activity on the first probe, or
+    a State or a fitted estimator, whose neurons are ordered by their present rates. `shape` is that of a field as an
     image: (height, width), or (2, height, width) for ON and OFF channels.
     """
     at_least(1)("most", most)

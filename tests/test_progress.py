@@ -6,7 +6,6 @@ import re
 import select
 import subprocess
 import sys
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -21,10 +20,10 @@ def a_run():
 
 
 def in_terminal(*arguments, folder):
-    """What a command shows in a terminal, and after how many seconds it shows anything."""
+    """What a command shows in a terminal."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    began, first, text = time.monotonic(), None, b""
+    text = b""
     process = subprocess.Popen(
         [COMMAND, *map(str, arguments)], stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=environment
     )
@@ -34,24 +33,22 @@ def in_terminal(*arguments, folder):
             text += os.read(ours, 4096)
         except OSError:  # the terminal is closed
             break
-        if first is None and text.strip():
-            first = time.monotonic() - began
     os.close(ours)
-    return process.wait(), re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text.decode()), first
+    return process.wait(), re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text.decode())
 
 
 def test_a_terminal_shows_steps_speed_and_what_is_left(tmp_path):
-    code, text, first = in_terminal(
+    code, text = in_terminal(
         *("run", "--n", 10, "--stimulus", "Crossbars(4)", "--samples", 20, "--hold", 20, "--snapshots", 2),
         folder=tmp_path,
     )
-    assert code == 0 and first < 5  # usually 0.4 s; this machine may be busy
+    assert code == 0 and "starting" in text[:100]  # before what takes long to import
     assert "27,400/27,400 steps" in text and "steps/s" in text  # 400 of training and three tests of 60 × 150
 
 
 def test_an_error_stands_alone(tmp_path):
     (tmp_path / "runs").write_text("a file, not a folder")
-    code, text, _ = in_terminal("run", "--n", 10, "--stimulus", "Crossbars(4)", "--samples", 20, folder=tmp_path)
+    code, text = in_terminal("run", "--n", 10, "--stimulus", "Crossbars(4)", "--samples", 20, folder=tmp_path)
     assert code == 2 and text.strip().splitlines()[-1].startswith("asynchebb: path is")
 
 

@@ -1,6 +1,7 @@
 """Sweeps: each run once, whatever is killed, and all of them as one array."""
 
 import filecmp
+import io
 import json
 import os
 import signal
@@ -107,7 +108,7 @@ def test_what_exists_is_not_run_again_and_overlapping_sweeps_share_runs(tmp_path
     assert ah.open_sweep(tmp_path, older).identical(first)
 
 
-def test_status_export_and_removal(tmp_path):
+def test_status_export_and_removal(tmp_path, monkeypatch):
     folder = tmp_path / "F"
     ah.sweep(BASE, VARY, folder, workers=1)
     older = Folder(folder).points().name
@@ -127,6 +128,9 @@ def test_status_export_and_removal(tmp_path):
     assert (folder / "runs" / f"{row.run}.nc").exists() and "W" not in written
     assert "it must be a file that ends in .csv" in refused("sweep", "export", folder, tmp_path / "t.xls")
     before = {file.name for file in (folder / "runs").iterdir()}
+    monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
+    asked = call_here("sweep", "rm", folder, latest)
+    assert asked.returncode == 1 and "nothing was done" in asked.stderr
     assert "2 runs deleted" in call_here("sweep", "rm", folder, latest, "--yes").stdout  # six belong to the other sweep
     assert len(before - {file.name for file in (folder / "runs").iterdir()}) == 4
     assert ah.open_sweep(folder).error.notnull().all() and Folder(folder).grid_names() == [older]
