@@ -118,7 +118,7 @@ table { border-collapse: collapse; font-size: 14px; } td, th { padding: 4px 12px
 figure { margin: 16px 0 28px; } figure img { max-width: 100%; height: auto; display: block; margin: 0 auto;
   background: #ffffff; border-radius: 6px; }
 figcaption { font-size: 14px; color: var(--soft); max-width: 75ch; margin: 8px auto 0; }
-@media (max-width: 640px) { figure img { max-width: none; width: auto; max-height: none; } }
+@media (max-width: 640px) { figure img { max-width: none; } }
 summary { cursor: pointer; padding: 8px 0; } summary:hover { background: var(--card); }
 summary::marker { color: var(--link); } details > summary { border-top: 1px solid var(--line); }
 .tiles { display: grid; gap: 3px; grid-template-columns: repeat(auto-fill, minmax(min(var(--across), 16%), 1fr));

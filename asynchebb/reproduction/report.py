@@ -323,7 +323,7 @@ def _made(outcome: Outcome) -> str:
 
 STYLE = """
 .yes { color: var(--yes); } .part { color: var(--part); } .no { color: var(--no); } .none { color: var(--none); }
-.first img { max-height: 66vh; width: auto; }
+@media (min-width: 641px) { .first img { max-height: 66vh; width: auto; } }
 .row { display: grid; grid-template-columns: 20px 60px minmax(240px, 1fr) 56px repeat(READINGS, 30px);
   align-items: center; gap: 2px; }
 .row > .over { text-align: center; font-size: 22px; font-weight: 600; } .row > .over ~ span { text-align: center; }
@@ -341,5 +341,5 @@ STYLE = """
 @media (max-width: 800px) {
   .row { grid-template-columns: 16px 44px minmax(0, 1fr) 36px; }
   .row > .over ~ span, .head, .tallies { display: none; }
-  .body { padding-left: 8px; } .first img { max-height: none; } }
+  .body { padding-left: 8px; } }
 """
