@@ -65,7 +65,7 @@ def _optional() -> Found:
         missing = [one.name for one in of_extra if not _version(one.name)]
         has = ", ".join(f"{one.name} {_version(one.name)}" for one in of_extra)
         yield (f"{extra}: not installed; pip install '{PACKAGE}[{extra}]' adds it" if missing else f"{extra}: {has}",)
-    yield (f"ffmpeg, for .mp4 movies: {shutil.which('ffmpeg') or 'not installed'}",)
+    yield (f"movies: .gif, and {'.mp4' if shutil.which('ffmpeg') else '.mp4 once ffmpeg is installed'}",)
 
 
 def _cache() -> Found:

@@ -62,6 +62,10 @@ class Reading(NamedTuple):
 
     def network(self, model: str, n: int, m: int, **changes: Any) -> Network:
         """One of the three models under this reading."""
+        for name in changes:
+            if name not in (accepted := Network.__dataclass_fields__):
+                hint = f" (set schedule=ah.Asynchronous({name}=…))" if name in ("r_b", "r_r") else ""
+                raise InputError(f"{name} is given; a network has {', '.join(accepted)}{hint}")
         schedules = dict(asynchronous=Asynchronous(self.r_b, self.r_r), continuous=Continuous(), discrete=Discrete())
         parts = dict(dynamics=self.dynamics, weights=self.weights, rule=getattr(self, model), schedule=schedules[model])
         return Network(n, m, **{**parts, **changes})

@@ -7,6 +7,7 @@ or a number of inches.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from math import prod
 from numbers import Real
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     import xarray
 
 WIDTHS = {"single": 3.5, "double": 7.2}  # inches: 89 and 183 mm, as most journals have them
-MOST_RUNS = 8  # compared in one figure
+LETTERS = "ABCDEFGH"
+MOST_RUNS = len(LETTERS)  # compared in one figure
 
 
 def fields(source: Any, most: int = 100, width: str | float = "single", shape: tuple[int, ...] | None = None) -> Figure:
@@ -62,7 +64,8 @@ def error(source: Any, width: str | float = "single") -> Figure:
     figure = _figure(width, 0.7)
     axes = figure.subplots()
     error_curves(axes, dataset)
-    axes.legend(frameon=False, title="mean (solid), at the end (dotted)", title_fontsize=7, fontsize=7)
+    title = "mean (solid), at the end (dotted)"
+    axes.legend(edgecolor="none", framealpha=0.9, title=title, title_fontsize=7, fontsize=7)
     return figure
 
 
@@ -125,7 +128,10 @@ def raster(bursts: Any, hold: int | None = None, width: str | float = "double") 
         for onset in range(hold, len(bursts), hold):
             axes.axvline(onset, color="tab:red", linewidth=0.4)
     highest = max(1, int(ranks.max(initial=0)) + 1)
-    axes.set(xlabel="Euler step", ylabel="neuron, by bursts", xlim=(0, len(bursts)), ylim=(-0.5, highest - 0.5))
+    before = 0.01 * len(bursts)  # so that bursts at the first step are not on the axis
+    axes.set(xlabel="Euler step", ylabel="neuron, by bursts", xlim=(-before, len(bursts)), ylim=(-0.5, highest - 0.5))
+    if not len(steps):
+        axes.text(0.5, 0.5, "no neuron bursts", transform=axes.transAxes, ha="center", va="center")
     return figure
 
 
@@ -140,7 +146,7 @@ def run(source: Any, width: str | float = 10.0) -> Figure:
     shown.set_title("receptive fields, most active first")
     error_curves(curves, dataset)
     curves.set_title("mean (solid), at the end (dotted)")
-    curves.legend(frameon=False)
+    curves.legend(edgecolor="none", framealpha=0.9)
     _ranks(ranks, dataset)
     ranks.set_title("activity")
     return figure
@@ -148,11 +154,16 @@ def run(source: Any, width: str | float = 10.0) -> Figure:
 
 @styled
 def compare(sources: Sequence[Any], names: Sequence[str] | None = None, width: str | float = 10.0) -> Figure:
-    """Several saved runs side by side: their fields, and on the last probe of each the error and the activity."""
+    """Several saved runs side by side: their fields, and on the last probe of each the error and the activity.
+
+    Letters stand for the runs; the legend says in what they differ, or has the `names`.
+    """
+    if not isinstance(sources, list | tuple):
+        raise InputError(f"sources is {type(sources).__name__}; it must be a list of saved runs: compare([one, other])")
     datasets = [_dataset(source) for source in sources]
     if not 2 <= len(datasets) <= MOST_RUNS:
-        raise InputError(f"sources has {len(datasets)} runs; it must have 2 to {MOST_RUNS}")
-    names = [short_title(dataset) for dataset in datasets] if names is None else [*names]
+        raise InputError(f"sources has length {len(datasets)}; it must hold 2 to {MOST_RUNS} runs")
+    names = differences(datasets) if names is None else [*names]
     if len(names) != len(datasets):
         raise InputError(f"names has {len(names)} names; there are {len(datasets)} runs")
     figure = _figure(width, 0.62)
@@ -161,19 +172,37 @@ def compare(sources: Sequence[Any], names: Sequence[str] | None = None, width: s
     curves, ranks = below.subplots(1, 2, width_ratios=(1.4, 1))
     for k, (panel, dataset, name) in enumerate(zip(above.subplots(1, len(datasets)), datasets, names, strict=True)):
         fields_at_end(panel, dataset)
-        panel.set_title(name, color=f"C{k}", fontsize=8)
-        curves.plot(dataset["step"], dataset["error"][:, -1], color=f"C{k}", label=name)
+        panel.set_title(LETTERS[k], color=f"C{k}", fontweight="bold")
+        curves.plot(dataset["step"], dataset["error"][:, -1], color=f"C{k}", label=f"{LETTERS[k]}: {name}")
         curves.plot(dataset["step"], dataset["error_last"][:, -1], ":", color=f"C{k}")
         level = np.sort(dataset["mean_activity"][-1, -1].values)[::-1]
-        ranks.plot(np.arange(len(level)), level, color=f"C{k}", label=name)
+        ranks.plot(np.arange(len(level)), level, color=f"C{k}")
     longest = max(datasets, key=lambda dataset: int(dataset["step"][-1]))
     over_time(curves, longest, "reconstruction error")
-    curves.legend(frameon=False)
+    probes = {probe_labels(dataset)[-1] for dataset in datasets}
+    on = f"on {probes.pop()}; " if len(probes) == 1 else "on the last probe; "
+    curves.set_title(f"{on}dotted: at the end of a presentation", fontsize=7)
+    curves.legend(edgecolor="none", framealpha=0.9, fontsize=7)
     ranks.set(xlabel="neuron, by rank", ylabel="mean rate", ylim=(0, None))
     return figure
 
 
 # Panels
+
+
+def differences(datasets: Sequence[xarray.Dataset]) -> list[str]:
+    """What tells each of these runs from the others: its title, or those of its parts that differ."""
+    titles = [short_title(dataset) for dataset in datasets]
+    if len({*titles}) == len(titles):
+        return titles
+    parts = ("n", "m", "dynamics", "rule", "schedule", "weights", "phases", "seed", "dtype")
+    differing = [part for part in parts if len({str(dataset.attrs[part]) for dataset in datasets}) > 1]
+    said = [", ".join(_said(part, dataset.attrs[part]) for part in differing) for dataset in datasets]
+    return [text or title for text, title in zip(said, titles, strict=True)]
+
+
+def _said(part: str, value: Any) -> str:
+    return str(value) if "(" in str(value) and part != "phases" else f"{part} {textwrap.shorten(str(value), 60)}"
 
 
 def short_title(dataset: xarray.Dataset) -> str:

@@ -109,6 +109,6 @@ def _image(grey: np.ndarray, enlarged: int) -> str:
     height, width = (enlarged * size for size in grey.shape)
     source = base64.b64encode(buffer.getvalue()).decode()
     return (
-        f'<img width="{width}" height="{height}" style="image-rendering: pixelated; max-width: 100%" '
+        f'<img width="{width}" height="{height}" style="image-rendering: pixelated; max-width: 100%; height: auto" '
         f'src="data:image/png;base64,{source}">'
     )

@@ -35,7 +35,22 @@ def test_every_plot_over_time_marks_where_a_phase_ends(two_phases, discrete):
     for figure in (ah.plot.error(two_phases), ah.plot.similarity(two_phases, discrete), ah.plot.run(two_phases)):
         over_time = [axes for axes in figure.axes if axes.get_xlabel() == "Euler step"]
         assert len(over_time) == 1 and lines(over_time[0]) == [1000]
-    assert lines(ah.plot.compare([two_phases, discrete]).axes[0]) == [1000]
+    [over_time, *_] = ah.plot.compare([two_phases, discrete]).axes
+    assert lines(over_time) == [1000]
+    said = [text.get_text() for text in over_time.get_legend().get_texts()]
+    assert said[0].startswith("A: Asynchronous Hebbian") and said[1].startswith("B: Discrete Hebbian")
+
+
+def test_runs_are_told_apart_by_what_differs(tmp_path):
+    def saved(**changes):
+        network = ah.asynchronous(10, 36, **{k: v for k, v in changes.items() if k != "seed"})
+        return ah.record(ah.Run(network, PHASES[0], seed=changes.get("seed", 0)), tmp_path)
+
+    one, other = saved(), saved(seed=3, schedule=ah.Asynchronous(r_b=0.2))
+    assert ah.plot.differences([one, other]) == [
+        "Asynchronous(r_b=0.75, r_r=100), seed 0",
+        "Asynchronous(r_b=0.2, r_r=100), seed 3",
+    ]
 
 
 def test_both_errors_of_each_probe_are_drawn(two_phases):
@@ -96,8 +111,9 @@ def test_a_figure_shows_itself_sharp(two_phases):
         (lambda run: ah.plot.similarity(run, weights="u"), "weights is 'u'; it must be one of W, M"),
         (lambda run: ah.plot.similarity(run, run.isel(snapshot=slice(3))), "other has snapshots at other steps"),
         (lambda run: ah.plot.raster(np.zeros(3)), "bursts must be an array"),
-        (lambda run: ah.plot.compare([run]), "sources has 1 runs; it must have 2 to 8"),
+        (lambda run: ah.plot.compare([run]), "sources has length 1; it must hold 2 to 8 runs"),
         (lambda run: ah.plot.fields(run, most=0), "most is 0"),
+        (lambda run: ah.plot.compare(run, run), "sources is Dataset; it must be a list of saved runs"),
         (lambda run: ah.plot.fields(run, shape=(3, 3)), r"shape is \(3, 3\); it must be \(height, width\)"),
         (lambda run: ah.plot.fields(ah.AsyncHebbian()), "it must be fitted"),
         (lambda run: ah.plot.compare([run, run], names=["a"]), "names has 1 names; there are 2 runs"),
@@ -129,8 +145,8 @@ def test_run_takes_several_phases_a_threshold_and_a_refractory_period(tmp_path):
     assert "phase and stimulus are both given" in refused("run", *phases, "--stimulus", "Bars(6)")
     assert "after the stimulus it may have samples=…" in refused("run", "--phase", "Bars(6), speed=3")
     assert "all must have equally many" in refused("run", "--phase", "Bars(6)", "--phase", "Bars(7)")
-    assert "the discrete model does not use them" in refused("run", "--model", "discrete", "--r-b", 1)
-    assert "--schedule has them" in refused("run", "--schedule", "Discrete()", "--r-b", 1)
+    assert "the discrete model has none" in refused("run", "--model", "discrete", "--r-b", 1)
+    assert "--schedule sets that" in refused("run", "--schedule", "Discrete()", "--r-b", 1)
     assert "looks like a file; it must be a folder or a .nc file" in refused("run", *phases, "--out", "a.csv")
 
 

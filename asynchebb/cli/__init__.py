@@ -51,7 +51,6 @@ def run(
         from asynchebb import plot
         from asynchebb.drawing import figures
         from asynchebb.runs.recording import file_of, record
-        from asynchebb.runs.saved import summary
 
     requested = options.run()
     with shared.warnings_as_sentences():
@@ -60,7 +59,7 @@ def run(
         typer.echo(f"this run was already finished, on the {dataset.attrs['engine']} engine")
     picture = file_of(requested, out).with_suffix(".png")
     figures.save(plot.run(dataset), picture)
-    print_table(str(dataset.attrs["title"]), summary(dataset, run=requested), _labels(dataset))
+    _print_summary(dataset, requested)
     typer.echo(f"{file_of(requested, out)}\n{picture}")
 
 
@@ -88,6 +87,18 @@ def list_variants() -> None:
             typer.echo(_indented(function))
 
 
+def _print_summary(dataset: Any, run: Any = None) -> None:
+    """The measures at the end, in a column for each probe."""
+    from asynchebb.runs.saved import summary
+
+    if "diverged_at_step" in dataset.attrs:
+        shared.warn(f"this run diverged at step {int(dataset.attrs['diverged_at_step']):,}; it shows what came before")
+    shown = [str(stimulus) for stimulus in dataset["stimulus"].values]
+    found = [summary(dataset, q, run) for q in range(len(shown))]
+    columns: dict[str, Any] = dict(zip(shown, found, strict=True)) if len({*shown}) > 1 else found[-1]
+    print_table(str(dataset.attrs["title"]), columns, _labels(dataset))
+
+
 def _labels(dataset: Any) -> dict[str, str]:
     """Labels of all measures, including user-defined ones."""
     from asynchebb.measures import LABELS
@@ -112,14 +123,13 @@ def show(
     if len(files) == 1:
         picture = out or files[0].with_suffix(".png")
         figures.save(plot.run(datasets[0]), picture)
-        print_table(str(datasets[0].attrs["title"]), summary(datasets[0]), _labels(datasets[0]))
+        _print_summary(datasets[0])
     else:
         picture = out or files[0].parent / "comparison.png"
-        letters = "ABCDEFGH"[: len(files)]
-        names = [f"{letter}: {plot.short_title(dataset)}" for letter, dataset in zip(letters, datasets, strict=False)]
-        figures.save(plot.compare(datasets, names), picture)
-        for letter, file, dataset in zip(letters, files, datasets, strict=True):
-            typer.echo(f"{letter}  {file}: {dataset.attrs['title']}")
+        figures.save(plot.compare(datasets), picture)
+        letters = plot.LETTERS[: len(files)]
+        for letter, file, name in zip(letters, files, plot.differences(datasets), strict=True):
+            typer.echo(f"{letter}  {file}: {name}")
         columns = {letter: summary(dataset) for letter, dataset in zip(letters, datasets, strict=True)}
         labels = {name: label for dataset in datasets for name, label in _labels(dataset).items()}
         print_table("at the end, on the last probe", columns, labels)
@@ -255,11 +265,27 @@ def main() -> None:
         if not disk_is_full(error):
             raise
         code = _report(f"there is no space left; finished work is saved, and {RESUME}", 1)
+    except Exception as error:
+        if (where := _in_ones_own_code(error)) is None:
+            raise
+        code = _report(f"{where}: {type(error).__name__}: {error}", 1)
     if code == 130:  # Ctrl-C, as Typer passes it on
         writes_nothing = sys.argv[1:2] == ["encode"] or sys.argv[1:3] == ["sweep", "status"]
         outcome = "nothing was written" if writes_nothing else f"{RESUME} from the last snapshot"
         _report(f"interrupted; {outcome}", code)
     sys.exit(code)
+
+
+def _in_ones_own_code(error: BaseException) -> str | None:
+    """Where an error was raised, if in a file that is neither the package's nor a library's."""
+    import sysconfig
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)
+    others = (str(Path(__file__).parent.parent), *sysconfig.get_paths().values())
+    if not frames or frames[-1].filename.startswith((*others, "<")):
+        return None
+    return f"{frames[-1].filename}, line {frames[-1].lineno}"
 
 
 def _report(sentence: str, code: int) -> int:

@@ -134,8 +134,9 @@ class RunOptions:
         for setting in settings:
             name, _, value = (part.strip() for part in setting.partition("="))
             if name not in numbers or not value.isdecimal():
+                accepted = ", ".join(f"{name}=…" for name in numbers)
                 raise InputError(
-                    f"phase is {text!r}; after the stimulus it may have {', '.join(f'{name}=…' for name in numbers)}"
+                    f"phase is {text!r}; after the stimulus it may have {accepted}, each a whole number of at least 1"
                 )
             numbers[name] = int(value)
         return Phase(shown, from_rest=rests, **numbers)
@@ -148,7 +149,7 @@ class RunOptions:
 
         given = {name: value for name in ("r_b", "r_r") if (value := getattr(self, name)) is not None}
         if given and (self.model != "asynchronous" or self.schedule is not None):
-            other = "--schedule has them" if self.schedule is not None else f"the {self.model} model does not use them"
+            other = "--schedule sets that" if self.schedule is not None else f"the {self.model} model has none"
             raise InputError(f"{', '.join(given)} is given, but {other}; leave it out")
         reading = READINGS[self.reading]
         return {"schedule": Asynchronous(**{"r_b": reading.r_b, "r_r": reading.r_r, **given})} if given else {}

@@ -29,6 +29,8 @@ def open_run(path: str | Path) -> xarray.Dataset:
 
     if not Path(path).is_file():
         reason = "that is a folder" if Path(path).is_dir() else "there is no such file"
+        if Path(path).with_suffix(".parts").is_dir():
+            reason = "it was interrupted before its end; repeat what started it, and it resumes"
         raise InputError(f"path is {str(path)!r}; it must be a run saved by asynchebb (.nc), but {reason}")
     try:
         dataset = xarray.open_dataset(path, engine="h5netcdf")
