@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 KINDS = (*SEPARATORS, ".parquet")
+INDEX = ("index", "id", "row", "number")  # names of a column of row numbers
 
 
 def check(name: str, path: Path, *others: str) -> None:
@@ -29,7 +30,8 @@ def _check_parquet(name: str, path: Path) -> None:
         raise InputError(f"{name} is {str(path)!r}; Parquet needs pyarrow: pip install 'asynchebb[parquet]'")
 
 
-def read(name: str, path: Path) -> pd.DataFrame:
+def read(name: str, path: Path) -> tuple[pd.DataFrame, str]:
+    """The table, and the name of a first column of row numbers that was left out."""
     import pandas as pd
 
     _check_parquet(name, path)
@@ -43,9 +45,11 @@ def read(name: str, path: Path) -> pd.DataFrame:
         is_headed = counts or not all(map(_is_number, first))
         table = pd.read_csv(path, sep=separator, header=0 if is_headed else None)
     table.columns = table.columns.map(str)
-    if table.columns[0].startswith("Unnamed: ") and [*table.iloc[:, 0]] == [*range(len(table))]:
-        table = table.iloc[:, 1:]  # the row numbers, which pandas writes unless told not to
-    return table
+    first = str(table.columns[0])
+    is_index = first.lower() in INDEX or first.startswith("Unnamed: ")
+    if is_index and [*table.iloc[:, 0]] == [*range(len(table))]:
+        return table.iloc[:, 1:], first  # pandas writes them unless told not to
+    return table, ""
 
 
 def _is_number(value: Any) -> bool:

@@ -312,7 +312,11 @@ def test_tables_are_read_and_written(suffix, tmp_path):
         counted = write(pd.DataFrame(DIGITS.data[:40]), f"counted{suffix}")  # pandas' own header: 0, 1, 2, …
         assert np.array_equal(load.load(counted).X, DIGITS.data[:40])
         table.to_csv(tmp_path / f"rows{suffix}", sep="," if suffix == ".csv" else "\t")  # and its row numbers
-        assert np.array_equal(load.load(str(tmp_path / f"rows{suffix}")).X, DIGITS.data[:40])
+        rows = load.load(str(tmp_path / f"rows{suffix}"))
+        assert np.array_equal(rows.X, DIGITS.data[:40])
+        assert rows.how == "64 features, columns 0 … 63; labels: label; row numbers left out: Unnamed: 0"
+        table.rename_axis("id").to_csv(tmp_path / f"id{suffix}", sep="," if suffix == ".csv" else "\t")
+        assert np.array_equal(load.load(str(tmp_path / f"id{suffix}")).X, DIGITS.data[:40])
     else:
         nullable = write(
             pd.DataFrame({"a": pd.array([1, 2], "Int64"), "b": [0.5, 1.0], "c": [True, False]}), "n.parquet"
@@ -370,7 +374,7 @@ def test_the_commands_learn_and_encode(tmp_path):
         (("learn", "digits", "--scale", "big"), "scale is 'big'; it must be norm, none or a number"),
         (("learn", "digits", "--model", "deep"), "model is 'deep'; it must be one of asynchronous"),
         (("encode", "nothing.nc", "digits"), "there is no such file"),
-        (("compare", "digits", "--method", "SVM"), "method is 'SVM'; the methods are asynchronous"),
+        (("compare", "digits", "--method", "SVM"), "method is 'SVM'; the methods are 'asynchronous'"),
     ],
 )
 def test_what_a_command_cannot_use_is_said_in_a_sentence(arguments, said, tmp_path):

@@ -120,6 +120,11 @@ def test_status_export_and_removal(tmp_path, monkeypatch):
     assert (now["grid"], then["grid"]) == (latest, older) and now["done"] == 8 and now["failures"] == {}
     assert now["axes"] == {"schedule.r_b": [0.5, 1, 2, 3], "seed": [0, 1]} and now["run"].startswith("Run(")
     assert latest in call_here("sweep", "status", folder, "--watch").stdout  # it has ended
+    at = Folder(folder)
+    assert not at.is_started(latest)
+    at.write_runs(latest, [BASE])
+    assert at.is_started(latest)  # a process is about to start its workers
+    at.forget_runs(latest)
     assert call_here("sweep", "export", folder, tmp_path / "t.csv").returncode == 0
     written = pd.read_csv(tmp_path / "t.csv")
     assert [*written.columns[:2]] == ["schedule.r_b", "seed"] and len(written) == 8

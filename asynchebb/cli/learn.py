@@ -95,6 +95,8 @@ def learn(
     network = MODELS[model](n, random_state=seed, engine=engine, **options)
     with progress.working(f"reading {data}"):
         shown = datasets.load(data, array, labels)
+    if shown.how:
+        typer.echo(f"{data}: {shown.how}")
     with _sentences(), _progress(f"{model} on {shown.name}") as on_progress:
         measures = learn.learn(network, shown, out, "asynchebb " + shlex.join(sys.argv[1:]), on_progress)
     shared.print_table(f"{type(network).__name__} on {shown.name}", measures, learn.ROW_LABELS)

@@ -142,7 +142,7 @@ def search(
 
     base = options.run()
     space = sampling.space_of(base, sampling.space_from_text(base, vary))
-    better = sampling.direction(base, objective, goal)
+    better = sampling.direction(base, objective, goal, "objective")
     executor = shared.executor(workers, dask, slurm, out)
     with bar(str(out)) as on_status:
         points = sampling.search_runs(
@@ -152,7 +152,7 @@ def search(
     found = dataset.open_sweep(out, points.name)
     if objective in found:  # else no run is finished
         _print_best(found, objective, better, [*space])
-    typer.echo(f"{trials} trials: {out}")
+    typer.echo(f"{found.sizes['trial']} trials: {out}")
     _end(points)
 
 
@@ -164,6 +164,9 @@ def _print_best(dataset: Any, measure: str, better: str, names: list[str], most:
 
     values, _ = of_trials(dataset, measure)
     order = [k for k in np.argsort(values if better == "less" else -values, kind="stable") if np.isfinite(values[k])]
+    if not order:
+        typer.echo("no trial has a value for each of its seeds")
+        return
     table = Table(title=f"the best trials, by {dataset[measure].attrs['long_name']}", title_justify="left")
     for name in ("trial", *names, measure):
         table.add_column(name, justify="right")

@@ -33,6 +33,8 @@ from asynchebb.estimators.rows import (
     norm_scale,
     outliers,
     row_norms,
+    strong,
+    warn_of_mixture,
     warn_of_outliers,
 )
 from asynchebb.estimators.silence import PATIENCE, how_to_calm, warn_if_silent
@@ -174,9 +176,12 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         norms = row_norms(X)
         outlying = outliers(norms)
         self.scale_ = norm_scale(X, outlying)
+        level = 6 if callbacks.AVAILABLE else 5
         if self.learning and outlying.any():
             self._weakens = True
-            warn_of_outliers(norms / (NORM * self.scale_), outlying, stacklevel=6 if callbacks.AVAILABLE else 5)
+            warn_of_outliers(norms / (NORM * self.scale_), outlying, level)
+        elif self.learning and (mixed := strong(norms)).any():
+            warn_of_mixture(mixed, level)
 
     def _weakened(self, X: np.ndarray) -> np.ndarray:
         """Outliers with the largest norm at which they are shown."""

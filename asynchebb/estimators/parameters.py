@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from asynchebb import engines
-from asynchebb.checks import InputError, at_least, non_negative, one_of, positive, true_or_false
+from asynchebb.checks import InputError, at_least, non_negative, one_of, positive, real, true_or_false
 from asynchebb.contracts import Dynamics, Rule, Schedule, Weights
 from asynchebb.network import READINGS, Network
 
@@ -39,8 +39,8 @@ def or_none(check: Callable[[str, Any], None]) -> Callable[[str, Any], None]:
 
 
 def share(name: str, value: object) -> None:
-    positive(name, value)
-    if not value < 1:  # type: ignore[operator]
+    real(name, value)
+    if not 0 < value < 1:  # type: ignore[operator]
         raise InputError(f"{name} is {value!r}; it must be a number above 0 and below 1")
 
 

@@ -41,8 +41,13 @@ def norm_scale(X: Any, outlying: np.ndarray | None = None) -> float:
 
 def outliers(norms: np.ndarray) -> np.ndarray:
     """Which rows are outliers, by their norms."""
-    outlying = norms > OUTLYING * np.median(norms[norms > 0])
+    outlying = strong(norms)
     return outlying & (outlying.sum() <= max(1, FEW * len(norms)))
+
+
+def strong(norms: np.ndarray) -> np.ndarray:
+    """Which rows are much stronger than most; if there are more than a few, they are no outliers."""
+    return norms > OUTLYING * np.median(norms[norms > 0])
 
 
 def warn_of_outliers(norms: np.ndarray, outlying: np.ndarray, stacklevel: int) -> None:
@@ -52,6 +57,16 @@ def warn_of_outliers(norms: np.ndarray, outlying: np.ndarray, stacklevel: int) -
     warnings.warn(
         f"{len(numbers)} of {len(norms):,} samples (number {named}) have up to {norms.max():,.0f} times the usual "
         f"norm; they are shown with {OUTLYING:.0f} times it. Remove or clip them, or set scale",
+        Outliers,
+        stacklevel=stacklevel,
+    )
+
+
+def warn_of_mixture(mixed: np.ndarray, stacklevel: int) -> None:
+    """Some samples are strong, and too many to be outliers."""
+    warnings.warn(
+        f"{np.count_nonzero(mixed):,} of {len(mixed):,} samples have more than {OUTLYING:.0f} times the median norm, "
+        "too many to be outliers; little is learned from the others. Scale samples alike, or set scale",
         Outliers,
         stacklevel=stacklevel,
     )

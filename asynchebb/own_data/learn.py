@@ -70,6 +70,7 @@ def learn(
         measured_on=len(some),
         error=measures["error"],
         error_of_mean=measures["error_of_mean"],
+        error_of_weights=measures.get("error_of_weights", measures["error"]),
         curve=np.array(notes["curve"]),
         tested_on=min(TESTED, len(X)),
         activity=codes.mean(axis=0),

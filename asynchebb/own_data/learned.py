@@ -33,6 +33,7 @@ class Learned(NamedTuple):
     measured_on: int  # samples
     error: float
     error_of_mean: float
+    error_of_weights: float
     curve: np.ndarray  # (points, 2): samples shown, error of Wᵀy
     tested_on: int  # samples
     activity: np.ndarray  # mean rate of each neuron
@@ -84,7 +85,7 @@ def _verdict(learned: Learned) -> str:
     close = f"reconstructions have an error of <b>{error}</b> (1 − cosine)"
     return (
         f"From {len(learned.data.X):,} samples, <b>{fields}</b>; {close}. By the weights alone, Wᵀy, it is "
-        f"{learned.curve[-1, 1]:.3f}; the mean sample's is {learned.error_of_mean:.3f}."
+        f"{learned.error_of_weights:.3f}; the mean sample's is {learned.error_of_mean:.3f}."
     )
 
 
@@ -209,9 +210,10 @@ def _how(learned: Learned, out: Path) -> dict[str, str]:
     """How the model was made, and how it is used."""
     network, data, model = learned.network, learned.data, out / "model.nc"
     parameters = ", ".join(f"{name}={value!r}" for name, value in network.get_params(deep=False).items())
+    how = f"; {data.how}" if data.how else ""
     split = ", signed, and so split into an ON and an OFF channel" if learned.is_split else ""
     rows = {
-        "data": f"{data.name}: {len(data.X):,} samples of {' × '.join(map(str, data.X.shape[1:]))} numbers{split}",
+        "data": f"{data.name}: {len(data.X):,} samples of {' × '.join(map(str, data.X.shape[1:]))} numbers{split}{how}",
         "model": f"{type(network).__name__}({parameters})",
         "scale": f"data are divided by {network.scale_:.6g}",
         "command": learned.command,

@@ -41,6 +41,7 @@ class Data(NamedTuple):
     X: Any  # (samples, m) or (samples, height, width), as in the file
     labels: np.ndarray | None = None
     stimulus: Stimulus | None = None  # the stimulus they were drawn from
+    how: str = ""  # how a table was read
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -174,7 +175,7 @@ def _table(path: Path, labels: str | None) -> Data:
     """A row per sample and a column per feature, except for one of labels: the one requested, or recognised by name."""
     import pandas as pd
 
-    table = tables.read("data", path)
+    table, left_out = tables.read("data", path)
     columns = [*table.columns]
     if table.empty:
         raise InputError(f"data is {str(path)!r}, a table without rows; it must have a row per sample")
@@ -194,7 +195,11 @@ def _table(path: Path, labels: str | None) -> Data:
     kinds = {str(kind) for kind in numbers.dtypes}
     plain = len(kinds) == 1 and numbers.dtypes.iloc[0].kind in "fiub" and isinstance(numbers.dtypes.iloc[0], np.dtype)
     X = numbers.to_numpy() if plain else numbers.to_numpy(np.float64, na_value=np.nan)
-    return Data(path.stem, X, None if column is None else table[column].to_numpy())
+    names = f"columns {numbers.columns[0]} … {numbers.columns[-1]}" if len(numbers.columns) > 1 else numbers.columns[0]
+    how = f"{len(numbers.columns)} features, {names}"
+    how += f"; labels: {column}" if column is not None else "; no labels"
+    how += f"; row numbers left out: {left_out}" if left_out else ""
+    return Data(path.stem, X, None if column is None else table[column].to_numpy(), how=how)
 
 
 def _some(names: list[str]) -> str:

@@ -34,6 +34,7 @@ from asynchebb.sweeps.work import run_points
 if TYPE_CHECKING:
     import xarray
 
+GRACE = 5  # seconds for which a sweep may have neither runs nor a process: between the batches of a search
 MANY_RUNS, MANY_STEPS = 10_000, 10**11  # a larger grid may be a mistake
 
 
@@ -70,7 +71,8 @@ def _opened(out: str | Path, name: str | None, status: Status) -> xarray.Dataset
     if status.failed:
         warnings.warn(f"{status.failed} of {status.total} runs failed; see dataset.failure", stacklevel=3)
     dataset = open_sweep(out, name)
-    if silent := int((dataset[SILENT] == 1).sum()) if SILENT in dataset else 0:
+    runs = dataset["run"].values[(dataset[SILENT] == 1).values] if SILENT in dataset else []
+    if silent := len({*runs}):  # several points may have the same run
         message = f"{silent} of {status.total} runs learned nothing or have died; see dataset.silent"
         warnings.warn(message, SilentNetwork, stacklevel=3)
     return dataset
@@ -120,13 +122,18 @@ def search(
 
 
 def watched(points: Points) -> None:
-    """Show the progress of a sweep that other processes run, until all runs have ended or nobody works on them."""
+    """Show the progress of a sweep that other processes run, until all runs have ended or nobody works on them.
+
+    A search chooses more runs as it goes, so what it has is read again each time.
+    """
+    idle = 0
     with bar(points.name) as on_status:
-        while True:
+        while idle < GRACE:
+            points = points.folder.points(points.name)
             on_status(status := points.status())
-            if not status.running:  # all have ended, or no process is at work
-                return
-            time.sleep(1)
+            at_work = status.running or points.folder.is_started(points.name)
+            idle = 0 if at_work else GRACE if not status.waiting and not idle else idle + 1
+            time.sleep(1 if idle < GRACE else 0)
 
 
 def run_grid(

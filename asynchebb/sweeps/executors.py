@@ -205,7 +205,7 @@ def slurm(options: str, jobs: int | None, folder: Path) -> Iterator[OnSlurm]:
 
 def configure(executor: Any, options: str) -> None:
     """Pass options like partition=short,time=60 to submitit's executor; those it does not know go to sbatch."""
-    executor.update_parameters(job_name="asynchebb", cpus_per_task=1)
+    executor.update_parameters(job_name="asynchebb", cpus_per_task=1, time=None)  # else submitit asks for five minutes
     others: dict[str, Any] = {}
     for option in _options(options):
         name, equals, value = (part.strip() for part in option.partition("="))

@@ -172,6 +172,10 @@ class Folder:
         """Delete the definition of a sweep, not its runs."""
         (self.grids / f"{name}.json").unlink(missing_ok=True)
 
+    def is_started(self, name: str) -> bool:
+        """Has a process written the runs of this sweep for its workers, and not yet removed them?"""
+        return any(not _is_left_over(file) for file in self.grids.glob(f"{name}.*.runs"))
+
     def forget_runs(self, name: str) -> None:
         for file in self.grids.glob(f"{self._of_process(name)}.*.runs"):
             file.unlink(missing_ok=True)
@@ -314,8 +318,8 @@ class Points:
 
     def silent(self) -> list[str]:
         """The runs that learned nothing or have died, by their values on the axes."""
-        points = zip(self.identities, self._values(), strict=True)
-        return [values for identity, values in points if read(self.folder.file(identity, "json")).get(SILENT)]
+        points = dict(zip(self.identities, self._values(), strict=True))
+        return [values for identity, values in points.items() if read(self.folder.file(identity, "json")).get(SILENT)]
 
     def _values(self) -> list[str]:
         """Each point: "schedule.r_b=0.5, seed=2"."""

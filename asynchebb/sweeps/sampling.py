@@ -147,6 +147,8 @@ def search_runs(
     content = f"{run.identity} {space!r} {kind} {measure} {goal} {seeds} {batch}"
     name = hashlib.sha256(content.encode()).hexdigest()[:12]
     folder, chosen, runs = Folder(out), list[dict[str, Any]](), list[Run]()
+    before = read(folder.grids / f"{name}.json").get("axes", [[{"values": []}]])
+    trials = max(trials, len(before[0][0]["values"]))  # a search that has gone further keeps what it has
     with executor as opened:
         folder.prepare()
         try:
@@ -196,21 +198,26 @@ def space_from_text(run: Run, texts: Iterable[str]) -> dict[str, Range | list]:
         name, pair = pair_from_text(text)
         if name in space:
             raise InputError(f"vary names {name} twice; it must name each field once")
-        space[name] = axis_from_text(run, text)[1] if pair is None else Range(*pair)
+        try:
+            space[name] = axis_from_text(run, text)[1] if pair is None else Range(*pair)
+        except InputError as error:
+            raise InputError(f"vary is {text!r}: {error}") from None
     return space
 
 
-def direction(run: Run, measure: str, goal: str | None) -> str:
+def direction(run: Run, measure: str, goal: str | None, called: str = "measure") -> str:
     """Whether less or more of the measure is better: as given, or as the measure says."""
     known = {one.name: one for probe in run.probes for one in probe.measures}
     at_end = {"W": 0, "M": 0, "mean_rates": 0, **factors_of(run.probes[-1].stimulus)}  # what is known then
     known |= {name: one for name, one in MEASURES.items() if not one.missing(at_end)}
-    one_of("measure", measure, [name for name, one in known.items() if not one.per_neuron])
+    one_of(called, measure, [name for name, one in known.items() if not one.per_neuron])
     if goal is not None:
         one_of("goal", goal, GOALS)
     found = goal or known[measure].better
     if not found:
-        raise InputError(f"measure is {measure!r}, of which neither less nor more is better; goal must be given")
+        raise InputError(
+            f"{called} is {measure!r}, of which neither less nor more is better; goal must say which, less or more"
+        )
     return found
 
 
@@ -224,7 +231,11 @@ def _sampler(space: Space, sampler: Any, seed: int, goal: str) -> Sampler:
 def _axes(chosen: list[dict[str, Any]], seed: int, seeds: int) -> list[list[dict[str, Any]]]:
     """The trials' number and values, which vary together, and the seeds."""
     trials = [{"name": "trial", "values": [*range(len(chosen))]}]
-    trials += [{"name": name, "values": labels(trial[name] for trial in chosen)} for name in chosen[0]]
+    for name in chosen[0]:
+        values = [trial[name] for trial in chosen]
+        if any(other.startswith(f"{name}.") for other in chosen[0]):  # a rule whose constants are searched too
+            values = [type(value).__name__ for value in values]
+        trials.append({"name": name, "values": labels(values)})
     return [trials, [{"name": "seed", "values": [*range(seed, seed + seeds)]}]]
 
 

@@ -44,7 +44,7 @@ def compare(
     methods = tuple(dict.fromkeys(methods)) or METHODS
     for method in methods:
         if method not in METHODS:
-            raise InputError(f"method is {method!r}; the methods are {', '.join(METHODS)}")
+            raise InputError(f"method is {method!r}; the methods are {', '.join(map(repr, METHODS))}")
     at_least(1)("seeds", seeds)
     at_least(1)("passes", passes)
     X, shape = prepared(data)
@@ -195,8 +195,11 @@ def markdown(outcome: dict[str, Any]) -> str:
         "",
         f"{about['samples']:,} samples of {about['features']} numbers, a quarter of them held out for testing; "
         + (f"mean ± sd over {seeds} seeds" if seeds > 1 else "one seed")
-        + f". `fit` shows the networks all data {outcome['passes']} times; the other methods use scikit-learn's "
-        "defaults. All methods get the same data at the same scale. – : does not apply.",
+        + f". `fit` makes {outcome['passes']} pass{'es' * (outcome['passes'] > 1)} through the data; the other methods "
+        "use scikit-learn's defaults, with which NMF may not have converged. All methods get the same data at the same "
+        "scale"
+        + (", split into ON and OFF channels" if len(about["picture_shape"]) == 3 else "")
+        + ". – : does not apply.",
         "",
         "| measure | better | " + " | ".join(methods) + " |",
         "| --- | --- " + "| ---: " * len(methods) + "|",
