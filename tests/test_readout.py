@@ -161,7 +161,7 @@ def test_without_data_there_is_no_readout():
     assert not hasattr(model, "readout_") and not hasattr(small(), "readout_")
     assert model.score(X[:5]) == model.set_params(readout=False).score(X[:5])
     model.partial_fit(X[:20]).set_params(readout=True)
-    with pytest.raises(ValueError, match="readout is True, but was False while this network learned"):
+    with pytest.raises(ValueError, match="readout is True, but this network has kept no data"):
         model.score(X[:5])
 
 

@@ -324,8 +324,8 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def _has_readout(self) -> bool:
         if self.readout and not self._sample.offered and self.n_samples_seen_:
             raise ValueError(
-                "readout is True, but was False while this network learned, so it has kept no data to learn a readout "
-                "from; set readout=False, or show it data (partial_fit)"
+                "readout is True, but this network has kept no data to learn one from: readout was False while it "
+                "learned, or its first partial_fit was interrupted; set readout=False, or show it data (partial_fit)"
             )
         return bool(self.readout and self._sample.offered)
 
