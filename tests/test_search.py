@@ -1,6 +1,7 @@
 """Searches of a space of parameters, in a sweep's folder."""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +17,9 @@ SPACE = {"rule.eta": ah.Range(1e-4, 1e-1, log=True), "schedule.r_b": [0.1, 0.5]}
 
 
 def search(folder, **changes):
-    options = {"trials": 6, "batch": 3, "workers": 1, "progress": False, "sampler": "random", **changes}
-    return ah.search(BASE, options.pop("space", SPACE), folder, **options)
+    options = {"trials": 6, "batch": 3, "progress": False, "sampler": "random", **changes}
+    with ThreadPoolExecutor(1) as executor:  # a process would take longer to start than all runs
+        return ah.search(BASE, options.pop("space", SPACE), folder, executor=executor, **options)
 
 
 @pytest.mark.parametrize("sampler", ["random", "adaptive"])
