@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from packaging.requirements import Requirement
 
+from asynchebb.threads import cores as _cores
+
 PACKAGE = "asynchebb"
 
 
@@ -141,10 +143,6 @@ def _engines() -> Found:
         yield f"cpu and reference disagree by {far:.1e}", "delete the cache folder; if that does not help, report this"
     else:
         yield (f"cpu and reference agree; the first call of cpu took {took:.1f} s",)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _requirements() -> list[Requirement]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import isqrt, prod
+from math import prod
 from pathlib import Path
 
 import numpy as np
 
-from asynchebb import checks
+from asynchebb import checks, thumbnails
 from asynchebb.checks import InputError, at_least, checked, fraction
 
 
@@ -23,8 +23,6 @@ class _Shown:
     """A stimulus that shows some samples in a notebook."""
 
     def _repr_html_(self) -> str:
-        from asynchebb import thumbnails
-
         return thumbnails.stimulus(self)
 
 
@@ -228,8 +226,7 @@ class FromArray(_Shown):
     def shape(self) -> tuple[int, ...]:
         if self._array.ndim == 3:
             return self._array.shape[1:]
-        side = isqrt(self.m)
-        return (side, side) if side * side == self.m else (1, self.m)
+        return thumbnails.guessed_shape(self.m)
 
     @property
     def m(self) -> int:

@@ -5,16 +5,16 @@ The values themselves call these functions, which therefore know them only by th
 
 from __future__ import annotations
 
-import base64
 import inspect
-import io
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
 from html import escape
 from math import isqrt
 from typing import Any
 
 import numpy as np
+
+from asynchebb import equations
+from asynchebb.drawing import pages
 
 SHOWN = 12  # stimuli
 FIELDS = 36
@@ -62,17 +62,13 @@ def guessed_shape(m: int) -> tuple[int, ...]:
 
 
 def _row(kind: str, value: Any) -> str:
-    constants = ", ".join(f"{name} = {getattr(value, name)!r}" for name in _constants(value))
+    constants = ", ".join(f"{name} = {constant!r}" for name, constant in equations.constants(value).items())
     lines = (inspect.getdoc(type(value)) or "").splitlines()
-    equations = [line.strip() for line in lines[1:] if any(sign in line for sign in EQUATION)]
-    about = "<br>".join(map(escape, equations or lines[:1]))
+    formulas = [line.strip() for line in lines[1:] if any(sign in line for sign in EQUATION)]
+    about = "<br>".join(map(escape, formulas or lines[:1]))
     return (
         f"<tr><td>{kind}</td><td>{escape(type(value).__name__)}</td><td>{escape(constants)}</td><td>{about}</td></tr>"
     )
-
-
-def _constants(value: Any) -> list[str]:
-    return [field.name for field in fields(value)] if is_dataclass(value) else []
 
 
 def _table(rows: str) -> str:
@@ -102,13 +98,9 @@ def _pictures(rows: np.ndarray, shape: Iterable[int], own_scale: bool = False) -
 
 
 def _image(grey: np.ndarray, enlarged: int) -> str:
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    Image.fromarray((255 * grey.clip(0, 1)).astype(np.uint8)).save(buffer, "PNG")
     height, width = (enlarged * size for size in grey.shape)
-    source = base64.b64encode(buffer.getvalue()).decode()
+    source = pages.image((255 * grey.clip(0, 1)).astype(np.uint8))
     return (
         f'<img width="{width}" height="{height}" style="image-rendering: pixelated; max-width: 100%; height: auto" '
-        f'src="data:image/png;base64,{source}">'
+        f'src="{source}">'
     )

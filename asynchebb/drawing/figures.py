@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from asynchebb.checks import InputError
 from asynchebb.files import atomic, disk_is_full
 
-ON_SCREEN = 96  # pixels per inch
+ON_SCREEN, SHARP = 96, 192  # pixels per inch: of a page, and of screens of high resolution
 COLOURS = {
     "asynchronous": "tab:blue",
     "asynchronous, retentive": "tab:cyan",
@@ -40,16 +40,16 @@ def save(figure: matplotlib.figure.Figure, path: str | Path) -> None:
     path = Path(path)
     try:
         with atomic(path, path.parent) as temporary:
-            figure.savefig(temporary, dpi=2 * ON_SCREEN, format=path.suffix[1:].lower() or None)
+            figure.savefig(temporary, dpi=SHARP, format=path.suffix[1:].lower() or None)
     except (OSError, ValueError) as error:
         if disk_is_full(error):
             raise
         raise InputError(f"out is {str(path)!r}; it must be a writable image file, .png or .pdf ({error})") from None
 
 
-def png(figure: matplotlib.figure.Figure, dpi: int = 2 * ON_SCREEN) -> bytes:
+def png(figure: matplotlib.figure.Figure) -> bytes:
     picture = io.BytesIO()
-    figure.savefig(picture, dpi=dpi, format="png")
+    figure.savefig(picture, dpi=SHARP, format="png")
     return picture.getvalue()
 
 
@@ -110,7 +110,7 @@ def error_curves(axes: Axes, dataset: Any, snapshots: int | None = None) -> None
 
 def phase_lines(axes: Axes, dataset: Any) -> None:
     """A vertical line where one phase ends and the next begins."""
-    phase, step = dataset["phase"].values, dataset["step"].values
+    phase, step = np.asarray(dataset["phase"]), np.asarray(dataset["step"])
     for k in np.flatnonzero(np.diff(phase)):
         axes.axvline(step[k], color="tab:red", linestyle="--", linewidth=0.8)
 

@@ -34,7 +34,7 @@ def figure(name: str, png: bytes, below: str) -> str:
     width, height = struct.unpack(">II", png[16:24])
     return (
         f'<figure id="{name}-picture"><div class="wide"><img alt="{escape(name)}" width="{width // 2}" '
-        f'height="{height // 2}" loading="lazy" src="data:image/png;base64,{base64.b64encode(png).decode()}"></div>'
+        f'height="{height // 2}" loading="lazy" src="{embedded(png)}"></div>'
         f"<figcaption>{below}</figcaption></figure>"
     )
 
@@ -49,10 +49,9 @@ def facts(rows: dict[str, str]) -> str:
     return f'<div class="wide"><table class="facts">{body}</table></div>'
 
 
-def folded(summary: str, body: str, is_open: bool = False, id: str = "") -> str:
-    """A part that opens on a click; `summary` is HTML."""
-    named = f' id="{id}"' if id else ""
-    return f"<details{named}{' open' if is_open else ''}><summary>{summary}</summary>{body}</details>"
+def folded(summary: str, body: str) -> str:
+    """A part that opens on a click; both are HTML."""
+    return f"<details><summary>{summary}</summary>{body}</details>"
 
 
 class Tile(NamedTuple):
@@ -86,16 +85,25 @@ def sheet(pictures: np.ndarray, columns: int) -> str:
 
     Each has its edge twice, so that where a pixel of the screen lies across it nothing of its neighbour shows.
     """
-    from PIL import Image
-
     pictures = np.pad(pictures, [(0, 0), (1, 1), (1, 1), (0, 0)][: pictures.ndim], "edge")
     missing = -len(pictures) % columns
     pictures = np.concatenate([pictures, np.zeros((missing, *pictures.shape[1:]), pictures.dtype)])
     grid = pictures.reshape(-1, columns, *pictures.shape[1:]).swapaxes(1, 2)
     rows, height, across, width = grid.shape[:4]
+    return f"url({image(grid.reshape(rows * height, across * width, *grid.shape[4:]))})"
+
+
+def image(pixels: np.ndarray) -> str:
+    """Pixels from 0 to 255, in grey or colour, as the address of an embedded image."""
+    from PIL import Image
+
     buffer = io.BytesIO()
-    Image.fromarray(grid.reshape(rows * height, across * width, *grid.shape[4:])).save(buffer, "PNG", optimize=True)
-    return f"url(data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()})"
+    Image.fromarray(pixels).save(buffer, "PNG", optimize=True)
+    return embedded(buffer.getvalue())
+
+
+def embedded(png: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
 STYLE = """

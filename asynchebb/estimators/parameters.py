@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from asynchebb import engines
+from asynchebb import engines, equations
 from asynchebb.checks import InputError, at_least, non_negative, one_of, positive, real, true_or_false
 from asynchebb.contracts import Dynamics, Rule, Schedule, Weights
 from asynchebb.network import READINGS, Network
@@ -154,7 +154,7 @@ class Parameters(BaseEstimator):
         """All parameters; if `deep`, also the constants of rule, dynamics and weights, as rule__eta."""
         found = super().get_params(deep=deep)
         for kind, value in self._values().items() if deep else ():
-            found |= {f"{kind}__{name}": getattr(value, name) for name in _constants(value)}
+            found |= {f"{kind}__{name}": constant for name, constant in equations.constants(value).items()}
         return found
 
     def set_params(self, **params: Any) -> Parameters:
@@ -164,13 +164,8 @@ class Parameters(BaseEstimator):
         for name, constant in nested.items():
             kind, _, field = name.partition("__")
             value = self._values()[kind]
-            if field not in _constants(value):
-                raise InputError(
-                    f"{name} is given, but {value!r} has no {field}; it has {', '.join(_constants(value)) or 'none'}"
-                )
+            known = equations.field_names(type(value))
+            if field not in known:
+                raise InputError(f"{name} is given, but {value!r} has no {field}; it has {', '.join(known) or 'none'}")
             setattr(self, kind, replace(value, **{field: constant}))
         return self
-
-
-def _constants(value: Any) -> list[str]:
-    return [field.name for field in fields(value)] if hasattr(value, "__dataclass_fields__") else []

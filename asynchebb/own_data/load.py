@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from math import isqrt, prod
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
@@ -14,6 +14,7 @@ import numpy as np
 from asynchebb import notation, tables
 from asynchebb.checks import InputError
 from asynchebb.contracts import Stimulus
+from asynchebb.thumbnails import guessed_shape
 
 SAMPLES = {"Patches": 10_000}  # number of samples drawn from a stimulus
 USUAL_SAMPLES = 2_000  # the same for all others
@@ -52,8 +53,7 @@ class Data(NamedTuple):
             return self.X.shape[1:]
         if self.X.ndim == 3:
             return (1, prod(self.X.shape[1:]))
-        side = isqrt(self.X.shape[1])
-        return (side, side) if side * side == self.X.shape[1] else (1, self.X.shape[1])
+        return guessed_shape(self.X.shape[1])
 
     @property
     def flat(self) -> Any:

@@ -70,14 +70,10 @@ def live(run: Run, engine: str, after: Snapshot | None, on_progress: Callable[[i
     """
     tests = [probe.stimulus.sample(_rng(run, 2, q), probe.samples) for q, probe in enumerate(run.probes)]
     stops = run.stops()
-
-    def tested(number: int, steps: int) -> None:
-        on_progress(stops[number][2] + number * run.steps_per_test + steps)
-
     if after is None:
         first, state = 1, run.network.init(_rng(run, 0), run.dtype)
         on_progress(0)
-        yield _snapshot(run, 0, 0, state, {}, tests, engine, partial(tested, 0))
+        yield _snapshot(run, 0, 0, state, {}, tests, engine, on_progress)
     else:
         first, state = after.number + 1, after.state
     for number in range(first, len(stops)):
@@ -92,7 +88,7 @@ def live(run: Run, engine: str, after: Snapshot | None, on_progress: Callable[[i
                     recorded[name].append(values.reshape(len(X), hold, -1).mean(axis=1))
                 on_progress(step - (end - done) * hold + number * run.steps_per_test)
         traced = {name: _over_time(name, np.concatenate(values)) for name, values in recorded.items()}
-        yield _snapshot(run, number, step, state, traced, tests, engine, partial(tested, number))
+        yield _snapshot(run, number, step, state, traced, tests, engine, on_progress)
 
 
 def _stimuli(run: Run, phase: int, start: int, end: int) -> Iterator[tuple[np.ndarray, int]]:
@@ -131,7 +127,7 @@ def _snapshot(
     """Test the network with each probe. It has diverged if its weights, or its rates in a test, are not finite."""
     if not state.is_finite():
         raise Diverged(run, step)
-    responses, before = [], 0
+    responses, before = [], step + number * run.steps_per_test
     with np.errstate(over="ignore", invalid="ignore"):
         for X, probe in zip(tests, run.probes, strict=True):
             told = partial(_tell, on_progress, before)

@@ -126,14 +126,18 @@ def watched(points: Points) -> None:
 
     A search chooses more runs as it goes, so what it has is read again each time.
     """
-    idle = 0
+    idle, seen = 0, False
     with bar(points.name) as on_status:
         while idle < GRACE:
             points = points.folder.points(points.name)
             on_status(status := points.status())
-            at_work = status.running or points.folder.is_started(points.name)
-            idle = 0 if at_work else GRACE if not status.waiting and not idle else idle + 1
-            time.sleep(1 if idle < GRACE else 0)
+            if status.running or points.folder.is_started(points.name):
+                idle, seen = 0, True
+            elif not status.waiting and not seen:
+                return  # it had ended before
+            else:
+                idle += 1
+            time.sleep(1)
 
 
 def run_grid(
@@ -184,7 +188,7 @@ def run_all(
 def _too_large(made: Grid, steps: int) -> InputError:
     run = made.at(*(size - 1 for size in made.shape))
     n, m, cores = run.network.n, run.network.m, executors.cores()
-    tested = made.size * len(run.stops()) * sum(probe.samples * probe.hold for probe in run.probes)
+    tested = made.size * (run.steps_with_tests - run.steps)
     needed = timedelta(seconds=round((steps + tested) * seconds_a_step(run) / cores))
     gigabytes = made.size * len(run.stops()) * (n * m + n * n) * np.dtype(run.dtype).itemsize / 1e9
     return InputError(

@@ -26,6 +26,7 @@ from typing import Any
 from asynchebb.checks import InputError, at_least
 from asynchebb.contracts import Executor, Task
 from asynchebb.notation import pieces
+from asynchebb.threads import cores
 
 ANSWER = 5  # seconds a scheduler has to answer
 
@@ -72,10 +73,6 @@ def local(workers: int | None = None) -> Iterator[Local]:
         yield executor
     finally:
         executor.stop()
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Local:

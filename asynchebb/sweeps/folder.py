@@ -168,10 +168,6 @@ class Folder:
                 cloudpickle.unregister_pickle_by_value(module)
         return file
 
-    def forget_grid(self, name: str) -> None:
-        """Delete the definition of a sweep, not its runs."""
-        (self.grids / f"{name}.json").unlink(missing_ok=True)
-
     def is_started(self, name: str) -> bool:
         """Has a process written the runs of this sweep for its workers, and not yet removed them?"""
         return any(not _is_left_over(file) for file in self.grids.glob(f"{name}.*.runs"))
@@ -209,7 +205,7 @@ class Folder:
         for identity in mine:
             for file in self.runs.glob(f"{identity}.*"):
                 shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
-        self.forget_grid(name)
+        (self.grids / f"{name}.json").unlink(missing_ok=True)
         return len(mine)
 
 

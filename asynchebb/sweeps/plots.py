@@ -55,10 +55,8 @@ def measure(dataset: xarray.Dataset, name: str) -> Figure:
 def of_trials(dataset: xarray.Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of a measure for each trial of a search, over its seeds and probes."""
     array = dataset[name].mean("probe") if "probe" in dataset[name].dims else dataset[name]
-    several = array.sizes["seed"] > 1
-    return array.mean("seed", skipna=False).values, array.std("seed", ddof=1).values if several else np.zeros(
-        len(array)
-    )
+    spread = array.std("seed", ddof=1).values if array.sizes["seed"] > 1 else np.zeros(len(array))
+    return array.mean("seed", skipna=False).values, spread
 
 
 def _trials(dataset: xarray.Dataset, name: str) -> Figure:

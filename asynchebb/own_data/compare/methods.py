@@ -58,7 +58,4 @@ def by_weights(model: Any, codes: np.ndarray) -> np.ndarray | None:
     """A network's reconstruction by the paper's Wᵀy; None for other methods."""
     if type(model) not in NETWORKS.values():
         return None
-    before = model.readout
-    again = model.set_params(readout=False).inverse_transform(codes)
-    model.set_params(readout=before)
-    return again
+    return model._by_weights(codes) * model.scale_

@@ -152,8 +152,7 @@ def _draw(scale: Scale, results: Results, reading: str) -> Figure:
         for number, (colour, name) in enumerate(zip(SET_COLOURS, set_names(scale), strict=True)):
             error = [kept["error_last"][:, number] for kept in of]
             figures.mean_and_sd(axes[letter], step, error, color=colour, label=name)
-        for end in last[:-1]:
-            axes[letter].axvline(step[end], color="tab:red", linestyle="--", linewidth=0.8)
+        figures.phase_lines(axes[letter], of[0])
         figures.steps_axis(axes[letter], "reconstruction error")
         axes[letter].set_title(model, color=figures.COLOURS[model])
         for inset, end, number in zip(insets, last, (1, 2, 3), strict=True):
