@@ -41,24 +41,32 @@ NETWORKS = {
     "asynchronous Projected": ah.asynchronous(reading="notebook", dynamics=ah.Projected()),
     "discrete": ah.discrete(reading="notebook"),
     "continuous": ah.continuous(reading="notebook"),
+    "asynchronous Oja, Projected, from rest": ah.asynchronous(),
+    "discrete Oja, Projected, from rest": ah.discrete(),
+    "frozen, Projected, from rest": ah.asynchronous(),  # trained, and then frozen
 }
 
 # Each system: its module among the peers, the options of its `run`, the models it supports, the stimuli per
 # round and the number of rounds: some compile for a long time before each round.
+FROM_REST = tuple(name for name in NETWORKS if "from rest" in name)
 SYSTEMS = {
-    "JAX scan": ("jax_scan", {"skip": True}, ("asynchronous", "asynchronous Projected", "discrete"), 20, 5),
+    "JAX scan": ("jax_scan", {"skip": True}, ("asynchronous", "asynchronous Projected", "discrete", *FROM_REST), 20, 5),
     "JAX scan, dense": ("jax_scan", {"skip": False}, ("asynchronous", "asynchronous Projected", "continuous"), 20, 5),
+    "JAX scan, batched": ("jax_scan", {"batched": True}, ("frozen, Projected, from rest",), 100, 5),
     "NumPy": ("numpy_loops", {}, ("asynchronous", "continuous"), 4, 5),
     "Brian2": ("brian2_loop", {}, ("asynchronous",), 40, 2),
     "ANNarchy": ("annarchy_loop", {}, ("asynchronous",), 40, 2),
 }
-ALWAYS = ("JAX scan", "JAX scan, dense", "NumPy")
+ALWAYS = ("JAX scan", "JAX scan, dense", "JAX scan, batched", "NumPy")
 
 # Model, n, size of the crossbars, and the required speed-up over the best JAX scan.
 CASES = [
-    ("asynchronous", 500, 14, 20),
-    ("asynchronous Projected", 500, 14, 5),
-    ("discrete", 500, 14, 3),
+    ("asynchronous", 500, 14, 31),
+    ("asynchronous Projected", 500, 14, 8),
+    ("asynchronous Oja, Projected, from rest", 500, 14, 6),
+    ("discrete", 500, 14, 8),
+    ("discrete Oja, Projected, from rest", 500, 14, 6),
+    ("frozen, Projected, from rest", 500, 14, 8),
     ("continuous", 500, 14, 8),
     ("asynchronous", 100, 5, 2),
     ("discrete", 100, 5, 2),
@@ -83,10 +91,10 @@ def peer(system, model):
     return lambda state, X: run(state, X, HOLD, model, **options)
 
 
-def difference(network, state, X, run):
+def difference(network, state, X, run, from_rest):
     """How far a peer's weights are from ours after one stimulus, in float64."""
     state = ah.State(*(np.asarray(z, np.float64) if z.dtype.kind == "f" else z for z in state))
-    ours, _ = ah.advance(network, state, X[:1], hold=HOLD)
+    ours, _ = ah.advance(network, state, X[:1], hold=HOLD, from_rest=from_rest)
     theirs, _ = run(as_dict(state, np.float64), X[:1])
     return max(float(np.abs(getattr(ours, name) - theirs[name]).max()) for name in ("W", "M", "y"))
 
@@ -95,8 +103,12 @@ def compare(model, n, size, systems):
     """Steps per second of our engine and of each system in this case, and the ratios."""
     network = replace(NETWORKS[model], n=n, m=size * size)
     X = ah.Crossbars(size).sample(np.random.default_rng(1), TRAINED + 400)
-    state, _ = ah.advance(network, network.init(np.random.default_rng(0)), X[:TRAINED], hold=HOLD)
+    from_rest = model in FROM_REST
+    start = network.init(np.random.default_rng(0))
+    state, _ = ah.advance(network, start, X[:TRAINED], hold=HOLD, from_rest=from_rest)
     X = X[TRAINED:]
+    if model.startswith("frozen"):
+        network = network.frozen()
     row = {"model": model, "n": n, "m": size * size, "asynchebb": [], "systems": {}}
     runs = {}
     for system in systems:
@@ -104,7 +116,7 @@ def compare(model, n, size, systems):
             continue
         try:
             runs[system] = peer(system, model)
-            off = difference(network, state, X, runs[system])
+            off = difference(network, state, X, runs[system], from_rest)
             if not off < 1e-6:
                 raise RuntimeError(f"computes other weights: they differ by {off:.1e}")
             row["systems"][system] = {"steps/s": [], "difference": off}
@@ -116,7 +128,7 @@ def compare(model, n, size, systems):
     for turn in range(ROUNDS):
         ours = owned.copy()
         start = time.perf_counter()
-        engines.advance_in_place(network, ours, X, HOLD, "cpu", ())
+        engines.advance_in_place(network, ours, X, HOLD, "cpu", (), from_rest)
         seconds = time.perf_counter() - start
         row["asynchebb"].append(len(X) * HOLD / seconds)
         for system, run in runs.items():

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -178,12 +177,11 @@ def test_what_no_engine_could_run_is_refused_by_name(body, named, tmp_path):
 
 @pytest.fixture
 def own_cache(tmp_path):
-    """An environment with a cache of its own, where no rule of a test's is compiled; what all loops call, and the loop
-    of a frozen network, are taken along if they have been compiled before."""
+    """An environment with a cache of its own, where no rule of a test's is compiled; the loop, which knows no rule, is
+    taken along if it has been compiled before."""
     shared, own = cpu.cache_folder(), tmp_path / "cache"
     (own / "__pycache__").mkdir(parents=True)
-    frozen = cpu.loop_name(cpu._types(ah.asynchronous().frozen()), np.dtype("float32"), False)
-    for name in (Path(cpu._columns(False).__file__).stem, frozen):
+    for name in cpu.loop_names(np.dtype("float32"), False):
         for file in [*shared.glob(f"{name}.py"), *shared.glob(f"__pycache__/{name}.*")]:
             shutil.copy2(file, own / file.relative_to(shared))
     return {**os.environ, "ASYNCHEBB_CACHE": str(own)}

@@ -14,9 +14,7 @@ from asynchebb.checks import InputError, one_of
 from asynchebb.contracts import Executor
 from asynchebb.drawing import figures
 from asynchebb.dynamics import Potential, Projected
-from asynchebb.engines import cpu
 from asynchebb.files import is_folder, make_writable, write_text
-from asynchebb.network import Network
 from asynchebb.reproduction import effort, report
 from asynchebb.reproduction.claims import Numbers, judge, overall
 from asynchebb.reproduction.experiments import (
@@ -154,8 +152,6 @@ def _run(
     missing = [run for run in in_order if not kept.has_ended(run.identity)]
     started = time.perf_counter()
     try:
-        if workers and engine == "cpu":
-            _compile(missing, workers)
         title = f"reproduction, {scale_name} scale"
         points, _ = run_all(title, axes, in_order, kept.path, executor, engine, retry_failed, on_status, work)
     finally:
@@ -163,24 +159,6 @@ def _run(
         if done:
             effort.add(out, scale_name, time.perf_counter() - started, workers, done)
     return points.silent()
-
-
-def _compile(runs: Sequence[Run], workers: int) -> None:
-    """Compile everything the runs need, in parallel; otherwise workers would wait for each other's compilation."""
-    needed = {
-        cpu.loop_of(network, run.dtype): (network, run.dtype)
-        for run in runs
-        for network in (run.network, run.network.frozen())
-    }
-    missing = [what for name, what in needed.items() if not cpu.compiled(name)]
-    if missing:
-        with executors.local(min(workers, len(missing))) as pool:
-            for task in [pool.submit(_warm_up, what) for what in missing]:
-                task.result()
-
-
-def _warm_up(what: tuple[Network, str]) -> bool:
-    return cpu.warm_up(*what)
 
 
 def sweep_folder(out: Path) -> Path:

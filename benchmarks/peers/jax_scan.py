@@ -1,8 +1,9 @@
 """The model as a jitted `jax.lax.scan`, written as well as we can.
 
-W is used once a stimulus: b = Wx moves in O(1) with each update, and the rows of W are brought up to
+W is used once per stimulus: b = Wx moves in O(1) with each update, and the rows of W are brought up to
 date at the end of the hold. M is updated as a whole, masked by the gates; `skip` leaves the update
-out by `lax.cond` at the steps at which no gate is open.
+out by `lax.cond` at the steps at which no gate is open. A frozen network's stimuli are independent:
+`batched` shows them all at once, so that M @ y becomes a product of matrices.
 """
 
 import time
@@ -12,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-DT, R_B, R_R = 0.01, 1.0, 100
+DT, R_R = 0.01, 100
 
 
 def potential(u, drive):
@@ -25,8 +26,8 @@ def projected(u, drive):
     return y, y
 
 
-def bursting(y, c, k, hold):
-    beta = (y > R_B) & (c > R_R)
+def bursting(y, c, k, hold, r_b=1.0):
+    beta = (y > r_b) & (c > R_R)
     return beta, jnp.where(beta, 0, c + 1)
 
 
@@ -43,25 +44,30 @@ def hebbian(y):
     return 0.01, jnp.ones_like(y)
 
 
-def oja(y):
-    return 0.001, y * y
+def oja(y, eta=0.001):
+    return eta, y * y
 
 
-# dynamics, gate, rate and leak, and whether some steps have no update to skip
+# dynamics, gate, rate and leak, and whether each stimulus is shown from rest
 MODELS = {
-    "asynchronous": (potential, bursting, hebbian, True),
-    "asynchronous Projected": (projected, bursting, hebbian, True),
-    "discrete": (potential, settled, hebbian, True),
+    "asynchronous": (potential, bursting, hebbian, False),
+    "asynchronous Projected": (projected, bursting, hebbian, False),
+    "asynchronous Oja, Projected, from rest": (projected, partial(bursting, r_b=0.75), partial(oja, eta=0.002), True),
+    "discrete": (potential, settled, hebbian, False),
+    "discrete Oja, Projected, from rest": (projected, settled, partial(oja, eta=0.01), True),
+    "frozen, Projected, from rest": (projected, None, None, True),
     "continuous": (potential, always, oja, False),
 }
 
 
 @partial(jax.jit, static_argnames=("model", "hold", "skip"))
 def show(state, X, model, hold, skip):
-    dynamics, gate, rule, _ = MODELS[model]
+    dynamics, gate, rule, from_rest = MODELS[model]
 
     def hold_one(state, x):
         W, M, u, y, c = state
+        if from_rest:
+            u, y = jnp.zeros_like(u), jnp.zeros_like(y)
         x_x = x @ x
 
         def step(carry, k):
@@ -88,7 +94,27 @@ def show(state, X, model, hold, skip):
     return state
 
 
-def run(state, X, hold, model="asynchronous", skip=True):
+@partial(jax.jit, static_argnames=("model", "hold", "batched"))
+def settle(state, X, model, hold, batched):
+    """Of a frozen network only the rates change."""
+    dynamics, *_ = MODELS[model]
+    W, M, _, _, c = state
+
+    def hold_one(x):
+        b = W @ x
+
+        def step(carry, _):
+            u, y = carry
+            return dynamics(u, b - M @ y), None
+
+        rest = (jnp.zeros_like(b), jnp.zeros_like(b))
+        return jax.lax.scan(step, rest, length=hold)[0]
+
+    us, ys = jax.vmap(hold_one)(X) if batched else jax.lax.map(hold_one, X)
+    return W, M, us[-1], ys[-1], c
+
+
+def run(state, X, hold, model="asynchronous", skip=True, batched=False):
     """The new state, and the seconds that it took without compiling."""
     jax.config.update("jax_enable_x64", state["W"].dtype == np.float64)
     arrays = (
@@ -96,7 +122,9 @@ def run(state, X, hold, model="asynchronous", skip=True):
         jnp.asarray(np.minimum(state["c"], 2**30), jnp.int32),
     )
     X = jnp.asarray(X, state["W"].dtype)
-    compiled = show.lower(arrays, X, model, hold, skip).compile()
+    frozen = MODELS[model][1] is None
+    lowered = settle.lower(arrays, X, model, hold, batched) if frozen else show.lower(arrays, X, model, hold, skip)
+    compiled = lowered.compile()
     jax.block_until_ready(arrays)
     start = time.perf_counter()
     new = jax.block_until_ready(compiled(arrays, X))

@@ -1,22 +1,22 @@
-"""The fast engine: Numba compiles the loop together with the network's own equations.
+"""The fast engine: Numba compiles one loop for all networks, and each network's own equations apart.
 
-The loop (`loop.py`) and the linear algebra (`columns.py`, with its innermost loop in `tiles.py`, and
-`wide.py` for all cores) know no equation by name. The loop is compiled once for each pair of dynamics
-and schedule, whose equations it runs at every step; a rule, which is needed only where a gate opens,
-is compiled by itself (`rule.py`) and called by its address. A copy of each is saved in the user's
-cache folder, under a name made of everything that goes into it, and Numba saves the compiled code
-next to it. So an edited rule is recompiled, an old one never is, and a later process starts at once.
+The loop (`loop.py`) and the linear algebra (`columns.py` and `lanes.py`, with their innermost loops in
+`tiles.py`, and `wide.py` for all cores) know no equation. A network's dynamics, schedule and rule are
+compiled each by itself (`kernels.py`) and called by their addresses. A copy of each is saved in the
+user's cache folder, under a name made of everything that goes into it, and Numba saves the compiled
+code next to it. So an edited rule is recompiled, an old one never is, and a later process starts at once.
 """
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import importlib.util
 import os
+import subprocess
 import sys
 import tempfile
-from collections import namedtuple
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -25,16 +25,26 @@ from typing import Any
 import numpy as np
 
 from asynchebb import equations
+from asynchebb.engines.cpu import tiles, units
 from asynchebb.engines.traces import Traces
-from asynchebb.engines.traces import empty as empty_traces
 from asynchebb.network import VANISHING, Network, State
+from asynchebb.threads import cores
 
-LOOP, RULE, COLUMNS, WIDE_COLUMNS, TILES = (
-    Path(__file__).with_name(f"{name}.py") for name in ("loop", "rule", "columns", "wide", "tiles")
-)
-IN_LOOP = ("dynamics", "schedule")  # whose equations are part of the loop
+# Of which the loop is made, for one core or all; each is given what was before.
+FILES = {False: ("columns", "lanes", "loop"), True: ("columns", "lanes", "wide", "loop")}
+KERNELS = "kernels"
 
-WIDE = 4_000  # neurons from which on one network uses all cores
+# What `kernels.py` makes of the equations of each kind of record, and what each function takes after their constants.
+FUNCTIONS = {
+    "dynamics": {"move": "yyyyyk", "after": "yykyy"},
+    "schedule": {"gates": "yckkkbc", "silent_gates": "ckkkkcb"},
+    "rule": {"terms": "yykyyy", "update": "yybkyyyyy"},
+}
+
+_in_use: list[Any] = []  # compiled functions, which are called by address
+
+MOST_COMPILERS = 4  # processes that compile the loop
+WIDE = 2_000  # neurons from which on one network uses all cores
 
 
 def advance(
@@ -46,13 +56,52 @@ def advance(
     from_rest: bool = False,
     settled: np.ndarray | None = None,
 ) -> State:
-    module = loop(_types(network), state.W.dtype, network.n >= WIDE)
-    number = state.W.dtype.type
-    arrays = _columns(False).State(state.W, state.M.T, *state[2:])  # M by presynaptic column lies in one piece
-    settled = np.empty((0, network.n), number) if settled is None else settled
-    constants = _constants(network, module, number)
-    module.advance(*constants, number(VANISHING), arrays, X, hold, from_rest, settled, traces)
+    n, m, dtype = network.n, network.m, state.W.dtype
+    module = loop(dtype, n >= WIDE)
+    wide = n + -n % module.TOGETHER + module.TOGETHER
+    numbers = _aligned((module.NUMBER_ROWS, wide), dtype)
+    indices = _aligned((module.INDEX_ROWS, wide), np.dtype(np.int64))
+    truths = _aligned((module.TRUTH_ROWS, wide), np.dtype(np.uint8))
+    for place, values in ((module.U, state.u), (module.Y, state.y), (module.A, state.a), (module.S, 1)):
+        numbers[place, :n] = values
+    indices[module.ALL, :n], indices[module.WHOLE, :n] = state.c, np.arange(n)
+    # What of these is not used takes no memory.
+    matrices = {name: _aligned((n, n + 2 * module.TOGETHER), dtype) for name in ("N", "C", "saved_C", "log")}
+    arrays = {
+        **{"W": state.W, "P": state.M.T, "X": X},  # M by presynaptic column lies in one piece
+        **{"numbers": numbers, "indices": indices, "truths": truths, "listed": np.empty(m, np.int64)},
+        **{"history": _aligned((module.LONGEST_BLOCK + 1, wide), dtype), **matrices},
+        **{f"trace_{name}": trace for name, trace in traces._asdict().items()},
+        "settled": np.empty(0, dtype) if settled is None else settled,
+    }
+    floor, additive = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "additive", False)
+    held = np.zeros(1, units.held_type(dtype))
+    sizes = {"n": n, "m": m, "wide": wide, "hold": hold, "from_rest": from_rest, "stimuli": len(X)}
+    # A floor takes from every synapse, and sleeping neurons' gates are not looked at one by one.
+    lazy = additive and floor == 0 and traces.burst.size == 0
+    constants, addresses = [], {}
+    for kind in FUNCTIONS:
+        record = getattr(network, kind)
+        constants.append(np.array([*equations.constants(record).values(), 0], dtype))
+        addresses[kind] = constants[-1].ctypes.data
+        for function, compiled_one in kernels(kind, record.__class__, dtype).items():
+            addresses[function] = compiled_one.address
+    places = {name: array.ctypes.data if array.size else 0 for name, array in arrays.items()}
+    for name, value in (*sizes.items(), *places.items(), *addresses.items()):
+        held[name] = value
+    held["lazy"], held["floor"], held["smallest"] = lazy, floor, VANISHING
+    module.run(held.ctypes.data)
+    state.u[:], state.y[:], state.a[:] = (numbers[place, :n] for place in (module.U, module.Y, module.A))
+    state.c[:] = indices[module.ALL, :n]
     return state
+
+
+def _aligned(shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+    """Zeros that begin where a vector does: reading one that lies in two lines of the cache takes twice as long."""
+    size = shape[0] * shape[1] * dtype.itemsize
+    space = np.zeros(size + tiles.VECTOR, np.uint8)
+    start = -space.ctypes.data % tiles.VECTOR
+    return space[start : start + size].view(dtype).reshape(shape)
 
 
 def threads(network: Network) -> int:
@@ -64,130 +113,144 @@ def threads(network: Network) -> int:
 
 def warm_up(network: Network, dtype: str = "float32") -> bool:
     """Compile what this network needs; False if it has been compiled before."""
-    rule: type = type(network.rule)
-    new = not (compiled(loop_of(network, dtype)) and compiled(rule_name(rule, np.dtype(dtype))))
-    loop(_types(network), np.dtype(dtype), network.n >= WIDE)
-    rule_functions(rule, np.dtype(dtype))
+    number, wide = np.dtype(dtype), network.n >= WIDE
+    classes: list[type] = [type(getattr(network, kind)) for kind in FUNCTIONS]
+    names = [kernels_name(cls, number) for cls in classes]
+    new = not all(map(compiled, (*names, loop_names(number, wide)[-1])))
+    loop(number, wide)
+    for kind, cls in zip(FUNCTIONS, classes, strict=True):
+        kernels(kind, cls, number)
     return new
 
 
-def loop_of(network: Network, dtype: str) -> str:
-    """The name of the loop that this network needs."""
-    return loop_name(_types(network), np.dtype(dtype), network.n >= WIDE)
-
-
-def _types(network: Network) -> tuple[type, ...]:
-    return tuple(type(getattr(network, kind)) for kind in IN_LOOP)
-
-
-def _constants(network: Network, module: ModuleType, number: type) -> list:
-    """The equations' constants, φ and whether the dynamics are additive, in the state's own precision: a float64 would
-    make float64 of all that it meets."""
-    constants = [
-        getattr(module, kind)(*map(number, equations.constants(getattr(network, kind)).values())) for kind in IN_LOOP
-    ]
-    rule_type: type = type(network.rule)
-    addresses = (function.address for function in rule_functions(rule_type, np.dtype(number)))
-    rule = _columns(False).Rule(*addresses, np.array([*equations.constants(network.rule).values(), 0], number))
-    floor, additive = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "additive", False)
-    return [*constants, rule, number(floor), bool(additive)]
-
-
 @cache
-def loop(types: tuple[type, ...], dtype: np.dtype, wide: bool = False) -> ModuleType:
-    """The loop compiled with the methods of these types, for all cores or one, or as it was compiled before."""
-    from filelock import FileLock
+def loop(dtype: np.dtype, wide: bool) -> ModuleType:
+    """The loop compiled for numbers of this precision, for all cores or one, or as it was compiled before.
 
-    name = loop_name(types, dtype, wide)
-    # One process compiles and the others wait: it costs them nothing, and all have the same bits.
-    with FileLock(cache_folder() / f"{name}.lock"):
-        module = _module(name, types, wide)
-        if not compiled(name):
-            _say_compiling(" × ".join(cls.__name__ for cls in types), dtype)
-        if wide:
-            import numba
-
-            # Starts Numba's threads. Code that was compiled on top of passes from the cache does not know, in a later
-            # process, that it needs them, and would crash.
-            numba.get_num_threads()
-        _no_step(module, types, dtype.type)
-    return module
-
-
-@cache
-def rule_functions(rule: type, dtype: np.dtype) -> tuple[Any, Any]:
-    """The rule's two functions, compiled now or before; the loop calls them by their `address`."""
+    Its `run` takes the address of a record (`units.held_type`).
+    """
+    import llvmlite.binding
     import numba
     from filelock import FileLock
 
-    name = rule_name(rule, dtype)
-    fields = equations.field_names(rule) or ("none",)  # a record has at least one
-    record = numba.from_dtype(np.dtype([(field, dtype) for field in fields]))
-    numbers = numba.types.CPointer(numba.from_dtype(dtype))
-    truths, count = numba.types.CPointer(numba.types.uint8), numba.types.int64
-    of_both = numba.types.CPointer(record), numbers, numbers
-    terms = numba.types.void(*of_both, count, *[numbers] * 3)
-    update = numba.types.void(*of_both, truths, count, *[numbers] * 5)
+    # One process compiles and the others wait: it costs them nothing, and all have the same bits.
+    with FileLock(cache_folder() / f"{loop_names(dtype, wide)[-1]}.lock"):
+        if not compiled(loop_names(dtype, wide)[-1]):
+            _say_compiling(f"the loop for {'all cores' if wide else 'one core'}", dtype)
+            _compile_side_by_side(dtype, wide)
+        if wide:
+            # Starts Numba's threads. Code from the cache does not know, in a later process, that it needs them, and
+            # would crash.
+            numba.get_num_threads()
+        modules = {}
+        for module, symbol, compile_ in _units(dtype, wide):
+            modules[symbol] = module
+            _in_use.append(compile_())
+            llvmlite.binding.add_symbol(symbol, _in_use[-1].address)
+    module = modules.popitem()[1]  # the last one knows all others
+    vars(module)["run"] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_in_use[-1].address)
+    return module
+
+
+def _units(dtype: np.dtype, wide: bool) -> Iterator[tuple[ModuleType, str, Callable[[], Any]]]:
+    """All units of the loop in order: the module of each, its symbol, and a function that compiles it or loads it.
+
+    It has been put into its module by the symbol, by which the following ones call it.
+    """
+    import numba
+
+    record = units.held_type(dtype)
+    places = {"numbers_at": numba.from_dtype(dtype), "indices_at": numba.types.int64, "truths_at": numba.types.uint8}
+    places["held_of"] = numba.from_dtype(record)
+    given: dict[str, Any] = {name: tiles.place_of(kind) for name, kind in places.items()}
+    given |= {"number": dtype.type, "ITEM": dtype.itemsize}
+    for file, name in zip(FILES[wide], loop_names(dtype, wide), strict=True):
+        module = _import_copy(file, name, given)
+        for unit, function in units.units_of(module):
+            takes, gives, spread = vars(function)["unit"]
+            signature = units.signature(takes, gives, dtype, record)
+            compile_ = numba.cfunc(signature, cache=True, error_model="numpy", parallel=spread)
+            yield module, f"{name}_{unit}", partial(compile_, function)
+            setattr(module, unit, numba.types.ExternalFunction(f"{name}_{unit}", signature))
+        given = {key: value for key, value in vars(module).items() if not key.startswith("__")}
+
+
+def _compile_side_by_side(dtype: np.dtype, wide: bool) -> None:
+    """Have some processes compile a part each. Whatever they do not is compiled later, by this one."""
+    parts = min(cores(), MOST_COMPILERS)
+    if parts > 1:
+        environment = {**os.environ, "ASYNCHEBB_CACHE": str(cache_folder()), "PYTHONPATH": os.pathsep.join(sys.path)}
+        processes = [
+            subprocess.Popen(
+                [
+                    sys.executable,
+                    "-c",
+                    f"import {__name__} as cpu; cpu.compile_part({dtype.name!r}, {wide}, {part}, {parts})",
+                ],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            for part in range(parts)
+        ]
+        for process in processes:
+            process.wait()
+
+
+def compile_part(dtype: str, wide: bool, part: int, parts: int) -> None:
+    """Compile every so-manieth unit into the cache. They cannot be run here, where the others' places are not known."""
+    import gc
+
+    import llvmlite.binding
+
+    gc.disable()  # it would take a tenth of the time
+    for number, (_, symbol, compile_) in enumerate(_units(np.dtype(dtype), wide)):
+        llvmlite.binding.add_symbol(symbol, 1)
+        if number % parts == part:
+            compile_()
+
+
+@cache
+def kernels(kind: str, cls: type, dtype: np.dtype) -> dict[str, Any]:
+    """The functions of these equations, compiled now or before; the loop calls them by their `address`."""
+    import numba
+    from filelock import FileLock
+
+    name = kernels_name(cls, dtype)
+    fields = equations.field_names(cls) or ("none",)  # a record has at least one
+    record = np.dtype([(field, dtype) for field in fields])
     with FileLock(cache_folder() / f"{name}.lock"):
-        module = _import_copy(RULE, name)
+        module = _import_copy(KERNELS, name)
         if not compiled(name):
-            _say_compiling(rule.__name__, dtype)
-        _put_equations(module, "rule", rule)
+            _say_compiling(cls.__name__, dtype)
+        for method in equations.METHODS[kind]:
+            setattr(module, method, numba.njit(error_model="numpy")(_moved(getattr(cls, method), module)))
         vars(module)["number"] = dtype.type
-        compile_ = partial(numba.cfunc, cache=True, error_model="numpy")
-        return compile_(terms)(module.terms), compile_(update)(module.update)
+        return {
+            function: numba.cfunc(units.signature("h" + takes, "", dtype, record), cache=True, error_model="numpy")(
+                vars(module)[function]
+            )
+            for function, takes in FUNCTIONS[kind].items()
+        }
 
 
-def rule_name(rule: type, dtype: np.dtype) -> str:
-    return f"asynchebb_rule_{_digest(RULE.read_text(encoding='utf-8'), equations.fingerprint(rule), dtype.name)}"
+def kernels_name(cls: type, dtype: np.dtype) -> str:
+    return f"asynchebb_{cls.__name__}_{_digest(_text(KERNELS), equations.fingerprint(cls), dtype.name)}"
 
 
 def _say_compiling(what: str, dtype: np.dtype) -> None:
     print(f"asynchebb: compiling {what} in {dtype} (once, some seconds)", file=sys.stderr, flush=True)
 
 
-def loop_name(types: tuple[type, ...], dtype: np.dtype, wide: bool) -> str:
-    told = LOOP.read_text(encoding="utf-8"), _passes(wide), *map(equations.fingerprint, types), dtype.name
-    return f"asynchebb_loop_{_digest(*told)}"
+def loop_names(dtype: np.dtype, wide: bool) -> list[str]:
+    """What the loop's modules are called."""
+    digest = _digest(*map(_text, ("tiles", "units", *FILES[wide])), dtype.name)
+    return [f"asynchebb_{file}_{digest}" for file in FILES[wide]]
 
 
 def compiled(name: str) -> bool:
     return any(cache_folder().glob(f"__pycache__/{name}.*.nbc"))
-
-
-def _module(name: str, types: tuple[type, ...], wide: bool) -> ModuleType:
-    """A copy of the loop with the equations of these types in it."""
-    module = _import_copy(LOOP, name, vars(_columns(wide)))
-    for kind, cls in zip(IN_LOOP, types, strict=True):
-        _put_equations(module, kind, cls)
-        # Numba tells records in a hurry by their class's name alone, and takes ten times as long to start on a second
-        # one of the same name: so each loop's have names of their own.
-        own_name = f"{kind}_{name.rpartition('_')[2]}"
-        record = namedtuple(own_name, equations.field_names(cls), module=name)  # type: ignore[misc]
-        setattr(module, kind, record)
-        setattr(module, own_name, record)  # where a later process finds it
-    return module
-
-
-def _put_equations(module: ModuleType, kind: str, cls: type) -> None:
-    from numba import njit
-
-    for method in equations.METHODS[kind]:
-        setattr(module, method, njit(**{**_columns(False).INNER, "cache": False})(_moved(getattr(cls, method), module)))
-
-
-def _no_step(module: ModuleType, types: tuple[type, ...], number: type) -> None:
-    """Show nothing to the smallest network, by which Numba compiles the loop or loads it."""
-    constants = [
-        getattr(module, kind)(*(number(1) for _ in equations.field_names(cls)))
-        for kind, cls in zip(IN_LOOP, types, strict=True)
-    ]
-    dtype = np.dtype(number)
-    W, M, X, settled, u, y, a = (np.zeros(shape, dtype) for shape in ((1, 1), (1, 1), (0, 1), (0, 1), 1, 1, 1))
-    state = _columns(False).State(W, M, u, y, np.zeros(1, np.int64), a)
-    traces = empty_traces((), 1, 1, dtype)
-    rule = _columns(False).Rule(0, 0, np.ones(1, dtype))
-    module.advance(*constants, rule, number(0), False, number(VANISHING), state, X, 1, False, settled, traces)
 
 
 def _moved(function: FunctionType, module: ModuleType) -> FunctionType:
@@ -197,19 +260,15 @@ def _moved(function: FunctionType, module: ModuleType) -> FunctionType:
     return moved
 
 
-@cache
-def _columns(wide: bool) -> ModuleType:
-    """The passes over W and M, for one core or for all."""
-    name = f"asynchebb_columns_{_digest(_passes(wide))}"
-    return _import_copy(WIDE_COLUMNS, name, vars(_columns(False))) if wide else _import_copy(COLUMNS, name)
+def _path(name: str) -> Path:
+    return Path(__file__).with_name(f"{name}.py")
 
 
-def _passes(wide: bool) -> str:
-    paths = (TILES, COLUMNS, WIDE_COLUMNS) if wide else (TILES, COLUMNS)
-    return "".join(path.read_text(encoding="utf-8") for path in paths)
+def _text(name: str) -> str:
+    return _path(name).read_text(encoding="utf-8")
 
 
-def _import_copy(source: Path, name: str, names: Mapping[str, Any] | None = None) -> ModuleType:
+def _import_copy(source: str, name: str, names: Mapping[str, Any] | None = None) -> ModuleType:
     """Import a copy of the source from the cache folder, since Numba saves compiled code next to a module's file.
 
     It finds these names there already, as if it had imported them.
@@ -217,7 +276,7 @@ def _import_copy(source: Path, name: str, names: Mapping[str, Any] | None = None
     path = cache_folder() / f"{name}.py"
     if not path.exists():
         part = path.with_suffix(f".{os.getpid()}")
-        part.write_bytes(source.read_bytes())
+        part.write_text(_text(source), encoding="utf-8")
         os.utime(part, (0, 0))  # Numba takes a file of another date for another file
         part.replace(path)
     spec = importlib.util.spec_from_file_location(name, path)

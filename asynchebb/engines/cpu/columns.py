@@ -1,514 +1,495 @@
-"""The parts of the cpu engine's loop that know no equation: work on the columns of M, the rows of W.
+"""The parts of the cpu engine's loop that work on all of the network: columns of M, rows of W.
 
-P is M̂ by presynaptic neuron: P[j, i] = m̂_ij, so that a presynaptic column lies in one piece.
+P is M̂ by presynaptic neuron: m̂_ij is at place j n + i, so that a presynaptic column lies in one piece.
 During a hold M = diag(s)·M̂; between holds s = 1.
 """
 
-from collections import namedtuple
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numba import njit
+from numba import carray
 
-from asynchebb.engines.cpu.tiles import VECTOR, call_at, sum_columns
+from asynchebb.engines.cpu.tiles import call_at, row, rows_of
+from asynchebb.engines.cpu.units import unit
 
-# The network's state: W, M by presynaptic neuron, and of each neuron u, y, c and a.
-State = namedtuple("State", "W P u y c a")
+if TYPE_CHECKING:  # `cpu` puts them in their place: a type, and what makes places of addresses
+    from numpy import float32 as number
 
-# What of each neuron changes during a hold: in rows of `numbers` its u, y and a; b = Wx; what its row of W is still to
-# be multiplied by (scale) and how often x is to be added to it (shift); the s of its row of M; and the sum of its y
-# since it was put with the near ones. Its count c, and whether its row of M has grown.
-Neurons = namedtuple("Neurons", "numbers c grown")
+    numbers_at = indices_at = truths_at = row
+    ITEM = 4  # bytes
+elif "number" not in globals():
+    raise ImportError(f"{__name__} cannot be imported by itself: asynchebb.engines.cpu compiles it")
+
+# Neurons are kept in groups, each a few rows of numbers, a row of counts c and one of truths: whether a neuron's row of
+# M has grown. All neurons; and those that `lanes.py` explains.
+ALL, NEAR, LANES, SAVED = 0, 8, 16, 24
+# Of each neuron: its u, y and a; b = Wx; what its row of W is still to be multiplied by (scale) and how often x
+# is to be added to it (shift); the s of its row of M; and the sum of its y since few were first run apart.
 U, Y, A, B, SCALE, SHIFT, S, SUM = range(8)
+GROUP = 8
 
-# A rule: the addresses of its two compiled functions (`rule.py`), and its constants.
-Rule = namedtuple("Rule", "terms update constants")
+# More rows, to work in: of numbers,
+INHIBITION, DRIVE, NEW_U, NEW_Y, NOW, THEN, FELT, SILENT = range(32, 40)  # SILENT is 0 throughout
+ETA, KEEP_W, KEEP_M, GAIN_W, GAIN_M, KEEP, BOOST, DROP, NEW_A, LEAK_W, LEAK_M = range(40, 51)
+DEVIATION, END, TOTAL, FELT_DEVIATION, FELT_END, FELT_TOTAL, LANE_FELT, BEFORE = range(51, 59)
+# of whole numbers,
+ACTIVE, NEURON, LANE, SLOT, WHO, WHOLE, ROWS, CURRENT, LOG, NEW_C = range(4, 14)
+# and of truths.
+LISTED, OPENED, COULD, WANTED, FETCHED, CLOSED, LOGGED = range(4, 11)
+NUMBER_ROWS, INDEX_ROWS, TRUTH_ROWS = 59, 14, 11
 
-# Room to work in: rows of a number, an index or a truth for each neuron; and the near part of M̂, twice.
-# Few wide arrays instead of many narrow ones: a call takes long to pass each.
-Room = namedtuple("Room", "numbers indices truths Q saved_Q")
-INHIBITION, TOTAL, LEAST, BOUND, KEEP_W, GAIN_W, KEEP_M, GAIN_M, DROP, KEEP, BOOST = range(11)  # rows of numbers
-ETA, NEW_A, LEAK_W, LEAK_M, SILENT = range(11, 16)  # more of them; the last is 0 throughout
-ACTIVE, NEAR, ROWS, CURRENT, WHOLE = range(5)  # rows of indices
-LISTED, OPENED, WANTED, FETCHED, SAVED = range(5)  # rows of truths
-
-LANES = 16  # awake neurons come in groups of so many: whole vectors
-
-COMPILE = {
-    "cache": True,
-    "nogil": True,
-    "error_model": "numpy",
-    # No "fastmath": each operation is rounded as it stands, so that the bits are the same however the
-    # compiler puts the parts together, in this process or a later one, on one core or several.
-}
-
-# Called from compiled code alone: no way in from Python has to be compiled, which takes most of the time.
-INNER = {**COMPILE, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+SMALLEST_SCALE = 1e-9  # a row of W or M whose scale or s has come down to this is brought back to 1
 
 
-@njit(**INNER)
-def list_pixels(x):
-    """The pixels that are not zero, and their number."""
-    pixels, count = np.empty(len(x), np.int64), 0
-    for j in range(len(x)):
+@unit("hyk")
+def after(held, u, n):
+    """NEW_U, NEW_Y = step(u, DRIVE)."""
+    h = carray(held, 1)[0]
+    numbers, wide = numbers_at(h.numbers), h.wide
+    drive, new_u, new_y = rows_of(numbers, wide, (DRIVE, NEW_U, NEW_Y))
+    call_at(h.after, (h.dynamics, u, drive, n, new_u, new_y))
+
+
+@unit("hcykk", "k")
+def gates(held, c, y, k, n):
+    """OPENED, c = gate(y, c, k, hold); how many are open."""
+    h = carray(held, 1)[0]
+    opened, opens = row(truths_at(h.truths), OPENED, h.wide), row(indices_at(h.indices), NEW_C, h.wide)
+    call_at(h.gates, (h.schedule, y, c, k, h.hold, n, opened, opens))
+    return opens[0]
+
+
+@unit("hckkk")
+def silent_gates(held, c, k, end, n):
+    """Of n neurons that are silent from step k to the end: NEW_C, and whether their gates stay CLOSED."""
+    h = carray(held, 1)[0]
+    new_c, closed = row(indices_at(h.indices), NEW_C, h.wide), row(truths_at(h.truths), CLOSED, h.wide)
+    call_at(h.silent_gates, (h.schedule, c, k, end, h.hold, n, new_c, closed))
+
+
+@unit("hyyk")
+def rule_terms(held, y, a, n):
+    """NEW_A and the leaks of n neurons."""
+    h = carray(held, 1)[0]
+    numbers, wide = numbers_at(h.numbers), h.wide
+    new_a, leak_w, leak_m = rows_of(numbers, wide, (NEW_A, LEAK_W, LEAK_M))
+    call_at(h.terms, (h.rule, y, a, n, new_a, leak_w, leak_m))
+
+
+@unit("hyk", "k")
+def count_updates(held, y, n):
+    """How many synapses change at the open gates: where there is a Hebbian product, a leak or a floor."""
+    h = carray(held, 1)[0]
+    numbers, wide, opened = numbers_at(h.numbers), h.wide, row(truths_at(h.truths), OPENED, h.wide)
+    leak_w, leak_m = rows_of(numbers, wide, (LEAK_W, LEAK_M))
+    updates = active = 0
+    for i in range(n):
+        active += y[i] > 0
+    for i in range(n):
+        if opened[i] != 0:
+            updates += h.m if leak_w[i] != 0 else (h.pixels if y[i] != 0 else 0)
+            updates += h.n if leak_m[i] != 0 or h.floor != 0 else (active if y[i] != 0 else 0)
+    return updates
+
+
+@unit("hkykk", "k")
+def terms_of_update(held, group, y, n, t):
+    """How an update changes the rows of the n neurons of a group: w_i ← keep_w w_i + gain_w x,
+    m_i ← keep_m m_i + gain_m y − drop. Does any have to be rectified, or a scale to be brought back to 1?
+    """
+    h = carray(held, 1)[0]
+    numbers, wide, opened = numbers_at(h.numbers), h.wide, row(truths_at(h.truths), OPENED, h.wide)
+    a, scale, s, keep_w, gain_w = rows_of(numbers, wide, (group + A, group + SCALE, group + S, KEEP_W, GAIN_W))
+    keep_m, gain_m = rows_of(numbers, wide, (KEEP_M, GAIN_M))
+    if h.trace_updates:
+        rule_terms(held, y, a, n)
+        indices_at(h.trace_updates)[t] = count_updates(held, y, n)
+    call_at(h.update, (h.rule, y, a, opened, n, row(numbers, ETA, wide), keep_w, keep_m, gain_w, gain_m))
+    odd, smallest = 0, number(SMALLEST_SCALE)
+    for i in range(n):
+        odd += not ((keep_w[i] >= 0) & (gain_w[i] >= 0) & (scale[i] * keep_w[i] > smallest))
+    for i in range(n):
+        odd += not ((keep_m[i] >= 0) & (gain_m[i] >= 0) & (s[i] * keep_m[i] > smallest))
+    return odd + (h.floor != 0)
+
+
+@unit("hkk", "k")
+def change(held, group, n):
+    """Change the rows of n neurons by their scales alone. Leaves the gains of M̂ instead of those of M; their number."""
+    h = carray(held, 1)[0]
+    numbers, wide, grown = numbers_at(h.numbers), h.wide, row(truths_at(h.truths), group // GROUP, h.wide)
+    scale, shift = rows_of(numbers, wide, (group + SCALE, group + SHIFT))
+    b, s, x_x = row(numbers, group + B, wide), row(numbers, group + S, wide), h.x_x
+    keep_w, gain_w, keep_m, gain_m = rows_of(numbers, wide, (KEEP_W, GAIN_W, KEEP_M, GAIN_M))
+    for i in range(n):
+        scale[i] *= keep_w[i]
+        shift[i] = keep_w[i] * shift[i] + gain_w[i]
+        b[i] = keep_w[i] * b[i] + gain_w[i] * x_x
+    for i in range(n):
+        s[i] *= keep_m[i]
+        gain_m[i] /= s[i]
+    grew = 0
+    for i in range(n):
+        grown[i] |= gain_m[i] != 0
+        grew += gain_m[i] != 0
+    return grew
+
+
+@unit("yyyckkk")
+def feed_forward_rows(W, x, b, pixels, count, m, rows):
+    """b = W @ x over these pixels, of some rows, four at a time."""
+    fours = rows - rows % 4
+    for i in range(0, fours, 4):
+        w0, w1, w2, w3 = row(W, i, m), row(W, i + 1, m), row(W, i + 2, m), row(W, i + 3, m)
+        b0, b1, b2, b3 = number(0), number(0), number(0), number(0)
+        for k in range(count):
+            j = pixels[k]
+            b0 += w0[j] * x[j]
+            b1 += w1[j] * x[j]
+            b2 += w2[j] * x[j]
+            b3 += w3[j] * x[j]
+        b[i], b[i + 1], b[i + 2], b[i + 3] = b0, b1, b2, b3
+    for i in range(fours, rows):
+        w, total = row(W, i, m), number(0)
+        for k in range(count):
+            total += w[pixels[k]] * x[pixels[k]]
+        b[i] = total
+
+
+@unit("yyk", "x")
+def dot(w, x, m):
+    total = number(0)
+    for j in range(m):
+        total += w[j] * x[j]
+    return total
+
+
+@unit("h", "k")
+def list_pixels(held):
+    """List the pixels of x that are not 0, and begin a hold: what is still to be done to a row of W is nothing yet."""
+    h = carray(held, 1)[0]
+    numbers, wide, grown = numbers_at(h.numbers), h.wide, truths_at(h.truths)
+    x, pixels, scale, shift = (
+        numbers_at(h.x),
+        indices_at(h.listed),
+        row(numbers, SCALE, wide),
+        row(numbers, SHIFT, wide),
+    )
+    count = 0
+    for j in range(h.m):
         pixels[count] = j
         count += x[j] != 0
-    return pixels, count
-
-
-@njit(**INNER)
-def feed_forward(W, x, every):
-    """b = W @ x, over the pixels that are not zero; how many these are."""
-    pixels, count = list_pixels(x)
-    feed_forward_rows(W, x, pixels, count, 0, len(W), every)
+    for i in range(h.n):
+        scale[i], shift[i], grown[i] = 1, 0, 0
     return count
 
 
-@njit(**INNER)
-def feed_forward_rows(W, x, pixels, count, first, last, every):
-    """Of some rows, four at a time; what is still to be done to a row of W is nothing yet."""
-    b, scale, shift, grown = every.numbers[B], every.numbers[SCALE], every.numbers[SHIFT], every.grown
-    zero = W.dtype.type(0)
-    for i in range(first, last):
-        scale[i], shift[i], grown[i] = 1, 0, False
-    fours = last - (last - first) % 4
-    for i in range(first, fours, 4):
-        b0, b1, b2, b3 = zero, zero, zero, zero
-        for k in range(count):
-            j = pixels[k]
-            b0 += W[i, j] * x[j]
-            b1 += W[i + 1, j] * x[j]
-            b2 += W[i + 2, j] * x[j]
-            b3 += W[i + 3, j] * x[j]
-        b[i], b[i + 1], b[i + 2], b[i + 3] = b0, b1, b2, b3
-    for i in range(fours, last):
-        b[i] = zero
-        for k in range(count):
-            b[i] += W[i, pixels[k]] * x[pixels[k]]
+@unit("h")
+def feed_forward(held):
+    """b = W @ x."""
+    h = carray(held, 1)[0]
+    b = row(numbers_at(h.numbers), B, h.wide)
+    feed_forward_rows(numbers_at(h.W), numbers_at(h.x), b, indices_at(h.listed), h.pixels, h.m, h.n)
 
 
-@njit(**INNER)
+@unit("ykcb", "k")
 def activate(y, n, active, listed):
     """List the active of the first n neurons: active = flatnonzero(y > 0)."""
     count = 0
     for i in range(n):
-        active[count], listed[i] = i, y[i] > 0
+        active[count] = i
         count += y[i] > 0
+    for i in range(n):
+        listed[i] = y[i] > 0
     return count
 
 
-@njit(**INNER)
-def begin_block(y, n, total, least):
-    for i in range(n):
-        total[i], least[i] = 0, y[i]
-
-
-@njit(**INNER)
-def list_more(y, active, listed, count, n):
+@unit("ykcbk", "k")
+def list_more(y, n, active, listed, count):
     """List the active ones that are not listed yet."""
+    woken = 0
     for i in range(n):
-        if y[i] > 0 and not listed[i]:
-            active[count], listed[i] = i, True
-            count += 1
+        woken += (y[i] > 0) & (listed[i] == 0)
+    if woken:
+        for i in range(n):
+            if y[i] > 0 and listed[i] == 0:
+                active[count], listed[i] = i, 1
+                count += 1
     return count
 
 
-@njit(**INNER)
-def lateral_near(Q, first, last, active, y, count, backwards, inhibition):
-    """inhibition = Q @ y, over the active columns alone, for the rows first … last, both multiples of LANES.
-
-    Done forwards and backwards by turns, it finds what it used last still in the nearest cache.
-    """
-    vector = VECTOR // Q.itemsize
-    vectors = (last - first) // vector
-    fours = max(0, vectors // 4 - 1)  # the last tile is the rest, up to seven vectors
-    rest = vectors - 4 * fours
-    for t in range(fours + 1):
-        tile = fours - t if backwards else t
-        start = first + 4 * vector * tile
-        if tile < fours or rest == 4:
-            sum_columns(Q, active, y, count, backwards, start, 4, inhibition)
-        elif rest == 7:
-            sum_columns(Q, active, y, count, backwards, start, 7, inhibition)
-        elif rest == 6:
-            sum_columns(Q, active, y, count, backwards, start, 6, inhibition)
-        elif rest == 5:
-            sum_columns(Q, active, y, count, backwards, start, 5, inhibition)
-        elif rest == 3:
-            sum_columns(Q, active, y, count, backwards, start, 3, inhibition)
-        elif rest == 2:
-            sum_columns(Q, active, y, count, backwards, start, 2, inhibition)
-        elif rest == 1:
-            sum_columns(Q, active, y, count, backwards, start, 1, inhibition)
-
-
-@njit(**INNER)
-def lateral(P, active, y, count, inhibition):
-    """inhibition = M̂ @ y, over the active columns alone."""
-    lateral_rows(P, np.uint64(0), np.uint64(len(P)), active, y, count, inhibition)
-
-
-@njit(**INNER)
-def lateral_rows(P, first, last, active, y, count, inhibition):
-    """Of some rows, eight columns at a time. (Signed bounds might be negative, which would spoil the vectors.)"""
-    for i in range(first, last):
+@unit("ykcykyk")
+def lateral_rows(P, n, active, y, count, inhibition, rows):
+    """inhibition = M̂ @ y over the active columns alone, of some rows, eight columns at a time."""
+    for i in range(rows):
         inhibition[i] = 0
     whole = count - count % 8
     for q in range(0, whole, 8):
-        j0, j1, j2, j3 = active[q], active[q + 1], active[q + 2], active[q + 3]
-        j4, j5, j6, j7 = active[q + 4], active[q + 5], active[q + 6], active[q + 7]
-        y0, y1, y2, y3, y4, y5, y6, y7 = y[j0], y[j1], y[j2], y[j3], y[j4], y[j5], y[j6], y[j7]
-        for i in range(first, last):
+        p0, p1, p2, p3 = (
+            row(P, active[q], n),
+            row(P, active[q + 1], n),
+            row(P, active[q + 2], n),
+            row(P, active[q + 3], n),
+        )
+        p4, p5 = row(P, active[q + 4], n), row(P, active[q + 5], n)
+        p6, p7 = row(P, active[q + 6], n), row(P, active[q + 7], n)
+        y0, y1, y2, y3 = y[active[q]], y[active[q + 1]], y[active[q + 2]], y[active[q + 3]]
+        y4, y5, y6, y7 = y[active[q + 4]], y[active[q + 5]], y[active[q + 6]], y[active[q + 7]]
+        for i in range(rows):
             inhibition[i] += (
-                (P[j0, i] * y0 + P[j1, i] * y1)
-                + (P[j2, i] * y2 + P[j3, i] * y3)
-                + (P[j4, i] * y4 + P[j5, i] * y5)
-                + (P[j6, i] * y6 + P[j7, i] * y7)
+                (p0[i] * y0 + p1[i] * y1)
+                + (p2[i] * y2 + p3[i] * y3)
+                + (p4[i] * y4 + p5[i] * y5)
+                + (p6[i] * y6 + p7[i] * y7)
             )
     for q in range(whole, count):
-        j0, y0 = active[q], y[active[q]]
-        for i in range(first, last):
-            inhibition[i] += P[j0, i] * y0
+        p, y_j = row(P, active[q], n), y[active[q]]
+        for i in range(rows):
+            inhibition[i] += p[i] * y_j
 
 
-@njit(**INNER)
-def change_W(keep, gain, scale, shift, b, x_x, n):
-    """w_i ← keep_i w_i + gain_i x, by the scales alone."""
-    for i in range(n):
-        scale[i] *= keep[i]
-        shift[i] = keep[i] * shift[i] + gain[i]
-        b[i] = keep[i] * b[i] + gain[i] * x_x
+@unit("ykcyky")
+def lateral(P, n, active, y, count, inhibition):
+    """inhibition = M̂ @ y, over the active columns alone."""
+    lateral_rows(P, n, active, y, count, inhibition, n)
 
 
-@njit(**INNER)
-def change_M(keep, gain, s, grown, n):
-    """m_i ← keep_i m_i by the scales alone; leaves the gains of M̂ instead of those of M, and counts them."""
+@unit("ykc")
+def list_grown(gains, n, rows):
+    """List the neurons whose gains are not 0."""
     grew = 0
     for i in range(n):
-        s[i] *= keep[i]
-        gain[i] /= s[i]
-        grown[i] |= gain[i] != 0
-        grew += gain[i] != 0
-    return grew
+        rows[grew] = i
+        grew += gains[i] != 0
 
 
-@njit(**INNER)
+@unit("ykcykky")
+def hebb_columns(P, n, active, y, first, last, gains):
+    """M̂_ij += gains_i y_j for some of the active j."""
+    for q in range(first, last):
+        p, y_j = row(P, active[q], n), y[active[q]]
+        for i in range(n):
+            p[i] += gains[i] * y_j
+
+
+@unit("ykcykykc")
 def hebb(P, n, active, y, count, gains, grew, rows):
     """M̂_ij += gains_i y_j for the active j; `grew` of the gains are not 0."""
     if 8 * grew > n:
         hebb_columns(P, n, active, y, 0, count, gains)
         return
-    grew = 0
-    for i in range(n):
-        rows[grew] = i
-        grew += gains[i] != 0
+    list_grown(gains, n, rows)
     for r in range(grew):
         i = rows[r]
+        gain = gains[i]
         for q in range(count):
-            P[active[q], i] += gains[i] * y[active[q]]
+            P[active[q] * n + i] += gain * y[active[q]]
 
 
-@njit(**INNER)
-def hebb_columns(P, n, active, y, first, last, gains):
-    """Of some of the active columns."""
-    for q in range(first, last):
-        j = active[q]
-        y_j = y[j]
-        for i in range(n):
-            P[j, i] += gains[i] * y_j
-
-
-@njit(**INNER)
+@unit("ykcykyy")
 def hebb_and_lateral(P, n, active, y, count, gains, inhibition):
     """`hebb` for many rows and then `lateral` in one pass: the next step's M̂ @ y has the same y, and M̂ is read once."""
     for i in range(n):
         inhibition[i] = 0
     whole = count - count % 4
     for q in range(0, whole, 4):
-        j0, j1, j2, j3 = active[q], active[q + 1], active[q + 2], active[q + 3]
-        y0, y1, y2, y3 = y[j0], y[j1], y[j2], y[j3]
+        p0, p1, p2, p3 = (
+            row(P, active[q], n),
+            row(P, active[q + 1], n),
+            row(P, active[q + 2], n),
+            row(P, active[q + 3], n),
+        )
+        y0, y1, y2, y3 = y[active[q]], y[active[q + 1]], y[active[q + 2]], y[active[q + 3]]
         for i in range(n):
-            p0, p1 = P[j0, i] + gains[i] * y0, P[j1, i] + gains[i] * y1
-            p2, p3 = P[j2, i] + gains[i] * y2, P[j3, i] + gains[i] * y3
-            P[j0, i], P[j1, i], P[j2, i], P[j3, i] = p0, p1, p2, p3
-            inhibition[i] += (p0 * y0 + p1 * y1) + (p2 * y2 + p3 * y3)
+            m0, m1 = p0[i] + gains[i] * y0, p1[i] + gains[i] * y1
+            m2, m3 = p2[i] + gains[i] * y2, p3[i] + gains[i] * y3
+            p0[i], p1[i], p2[i], p3[i] = m0, m1, m2, m3
+            inhibition[i] += (m0 * y0 + m1 * y1) + (m2 * y2 + m3 * y3)
     for q in range(whole, count):
-        j, y_j = active[q], y[active[q]]
+        p, y_j = row(P, active[q], n), y[active[q]]
         for i in range(n):
-            P[j, i] += gains[i] * y_j
-            inhibition[i] += P[j, i] * y_j
+            p[i] += gains[i] * y_j
+            inhibition[i] += p[i] * y_j
 
 
-@njit(**INNER)
-def rule_terms(rule, y, a, n, numbers):
-    """The next a_i and the leaks of the first n neurons."""
-    call_at(rule.terms, (rule.constants, y, a, n, numbers[NEW_A], numbers[LEAK_W], numbers[LEAK_M]))
-
-
-@njit(**INNER)
-def rule_update(rule, y, a, opened, n, numbers):
-    """How an update of the first n neurons changes a row: w_i ← keep_w w_i + gain_w x, m_i ← keep_m m_i + gain_m y."""
-    rows = numbers[ETA], numbers[KEEP_W], numbers[KEEP_M], numbers[GAIN_W], numbers[GAIN_M]
-    call_at(rule.update, (rule.constants, y, a, opened, n, *rows))
-
-
-@njit(**INNER)
-def round_up(count):
-    """To whole vectors."""
-    return count + -count % LANES
-
-
-@njit(**INNER)
-def near_matrix(Q, size):
-    """Room for the near part of M̂."""
-    # An odd number of vectors a row: else the rows would compete for the same lines of the cache.
-    width = round_up(size) + (LANES if round_up(size) % (2 * LANES) == 0 else 0)
-    return Q[: size * width].reshape(size, width)
-
-
-@njit(**INNER)
-def copy_neurons(source, count, target):
-    """The first few neurons of the source, also in the target."""
-    for r in range(len(source.numbers)):
-        for i in range(count):
-            target.numbers[r, i] = source.numbers[r, i]
-    for i in range(count):
-        target.c[i], target.grown[i] = source.c[i], source.grown[i]
-
-
-@njit(**INNER)
-def take(every, room, size, k, some):
-    """some = every[near]: the near neurons side by side, at step k; their columns are fetched when used."""
-    near, current, fetched = room.indices[NEAR], room.indices[CURRENT], room.truths[FETCHED]
-    for r in range(len(every.numbers)):
-        for q in range(size):
-            some.numbers[r, q] = every.numbers[r, near[q]]
-    for q in range(size):
-        some.c[q], some.grown[q] = every.c[near[q]], every.grown[near[q]]
-        some.numbers[SUM, q], current[q], fetched[q] = 0, k, False
-
-
-@njit(**INNER)
-def fetch(P, near, size, columns, first, last, fetched, Q):
-    """Q[q] = the near part of the presynaptic column of near neuron q, for those of these columns not there yet."""
-    for k in range(first, last):
-        q = columns[k]
-        if not fetched[q]:
-            j = near[q]
-            for i in range(size):
-                Q[q, i] = P[j, near[i]]
-            fetched[q] = True
-
-
-@njit(**INNER)
-def swap(some, room, q, r, size, Q):
-    """Exchange near neurons q and r."""
-    numbers, c, grown = some.numbers, some.c, some.grown
-    near, current, fetched = room.indices[NEAR], room.indices[CURRENT], room.truths[FETCHED]
-    for k in range(len(numbers)):
-        numbers[k, q], numbers[k, r] = numbers[k, r], numbers[k, q]
-    c[q], c[r], grown[q], grown[r] = c[r], c[q], grown[r], grown[q]
-    near[q], near[r], current[q], current[r] = near[r], near[q], current[r], current[q]
-    if fetched[q] or fetched[r]:
-        fetched[q], fetched[r] = fetched[r], fetched[q]
-        for i in range(size):
-            Q[q, i], Q[r, i] = Q[r, i], Q[q, i]
-    for j in range(size):
-        if fetched[j]:
-            Q[j, q], Q[j, r] = Q[j, r], Q[j, q]
-
-
-@njit(**INNER)
-def copy_columns(Q, fetched, size, target, there):
-    """The fetched columns of the near matrix, also in the target: kept as they are, or put there again."""
-    for q in range(size):
-        there[q] = fetched[q]
-        if fetched[q]:
-            for i in range(size):
-                target[q, i] = Q[q, i]
-
-
-@njit(**INNER)
-def put_back(some, room, size, Q, every, P):
-    """every[near] = some, and M̂[near, near] = Q where a row has grown."""
-    near, rows, fetched = room.indices[NEAR], room.indices[ROWS], room.truths[FETCHED]
-    for r in range(len(every.numbers)):
-        for q in range(size):
-            every.numbers[r, near[q]] = some.numbers[r, q]
-    count = 0
-    for q in range(size):
-        every.c[near[q]], every.grown[near[q]] = some.c[q], some.grown[q]
-        rows[count] = q
-        count += some.grown[q]
-    for q in range(size):
-        if fetched[q]:
-            j = near[q]
-            for r in range(count):
-                P[j, near[rows[r]]] = Q[q, rows[r]]
-
-
-@njit(**INNER)
-def rescale_row(P, s, grown, i, smallest):
+@unit("ykybkx")
+def rescale_row(P, n, s, grown, i, smallest):
     """M̂_i ← s_i M̂_i, so that s_i is 1 again; a row that has only faded keeps its direction."""
-    n = P.shape[0]
-    if not grown[i] and s[i] > 0:
-        largest = P.dtype.type(0)
+    if grown[i] == 0 and s[i] > 0:
+        largest = number(0)
         for j in range(n):
-            largest = max(largest, P[j, i])
+            largest = max(largest, P[j * n + i])
         if 0 < s[i] * largest < smallest:
             s[i] = smallest / largest
     for j in range(n):
-        P[j, i] *= s[i]
+        P[j * n + i] *= s[i]
     s[i] = 1
 
 
-@njit(**INNER)
-def fold_row(w, x, scale, shift, smallest):
+@unit("yykxxx")
+def fold_row(w, x, m, scale, shift, smallest):
     """w ← scale w + shift x; a row that has only faded keeps its direction."""
     if shift == 0 and scale > 0:
-        largest = w.dtype.type(0)
-        for j in range(len(w)):
-            largest = max(largest, w[j])
-        if 0 < scale * largest < smallest:
-            scale = smallest / largest
-    for j in range(len(w)):
+        large = 0
+        for j in range(m):
+            large |= scale * w[j] >= smallest
+        if not large:
+            largest = number(0)
+            for j in range(m):
+                largest = max(largest, w[j])
+            if largest > 0:
+                scale = smallest / largest
+    for j in range(m):
         w[j] = scale * w[j] + shift * x[j]
 
 
-@njit(**INNER)
-def dot(w, x):
-    total = w.dtype.type(0)
-    for j in range(len(w)):
-        total += w[j] * x[j]
-    return total
-
-
-@njit(**INNER)
-def rectified_row(w, x, scale, shift, keep, gain):
+@unit("yykxxxx")
+def rectified_row(w, x, m, scale, shift, keep, gain):
     """w ← [keep (scale w + shift x) + gain x]₊."""
-    for j in range(len(w)):
+    for j in range(m):
         z = keep * (scale * w[j] + shift * x[j]) + gain * x[j]
-        w[j] = z if z > 0 or z != z else 0
+        w[j] = z if z > 0 or z != z else number(0)
 
 
-@njit(**INNER)
-def rectified(P, y, rows, count, keep, gain, drop):
+@unit("ykyckyyy")
+def rectified(P, n, y, rows, count, keep, gain, drop):
     """M_i ← [keep_i M_i + gain_i y_j − drop_i]₊ for these rows; keep, gain and drop are 1, 0, 0 at all others."""
-    n = P.shape[0]
     for j in range(n):
-        y_j = y[j]
+        p, y_j = row(P, j, n), y[j]
         # Where many rows change it is quicker to pass over whole columns than to jump from row to row.
         if 8 * count > n:
             for i in range(n):
-                z = keep[i] * P[j, i] + gain[i] * y_j - drop[i]
-                P[j, i] = z if z > 0 or z != z else 0
+                z = keep[i] * p[i] + gain[i] * y_j - drop[i]
+                p[i] = z if z > 0 or z != z else number(0)
         else:
             for r in range(count):
                 i = rows[r]
-                z = keep[i] * P[j, i] + gain[i] * y_j - drop[i]
-                P[j, i] = z if z > 0 or z != z else 0
+                z = keep[i] * p[i] + gain[i] * y_j - drop[i]
+                p[i] = z if z > 0 or z != z else number(0)
 
 
-@njit(**INNER)
-def fold_W(W, x, scale, shift, smallest):
+@unit("h")
+def odd_rows(held):
+    """Update the odd rows, or make them simple; the terms that are left are for the others' way to do."""
+    h = carray(held, 1)[0]
+    numbers, wide, W, P, x = numbers_at(h.numbers), h.wide, numbers_at(h.W), numbers_at(h.P), numbers_at(h.x)
+    grown, rows, opened = (
+        truths_at(h.truths),
+        row(indices_at(h.indices), ROWS, wide),
+        row(truths_at(h.truths), OPENED, wide),
+    )
+    b, scale, shift, s, keep_w, gain_w, keep_m = rows_of(numbers, wide, (B, SCALE, SHIFT, S, KEEP_W, GAIN_W, KEEP_M))
+    gain_m, keep, boost, drop = rows_of(numbers, wide, (GAIN_M, KEEP, BOOST, DROP))
+    one, zero, lowest = number(1), number(0), number(SMALLEST_SCALE)
+    count = 0
+    for i in range(h.n):
+        w = row(W, i, h.m)
+        if not (keep_w[i] >= 0 and gain_w[i] >= 0 and scale[i] * keep_w[i] > lowest):
+            if keep_w[i] >= 0 and gain_w[i] >= 0:
+                fold_row(w, x, h.m, scale[i], shift[i], h.smallest)
+            else:
+                rectified_row(w, x, h.m, scale[i], shift[i], keep_w[i], gain_w[i])
+                keep_w[i], gain_w[i] = one, zero
+            scale[i], shift[i], b[i] = one, zero, dot(w, x, h.m)
+        keep[i], boost[i], drop[i] = one, zero, zero
+        if opened[i] != 0:
+            drop[i] = row(numbers, ETA, wide)[i] * h.floor
+        if drop[i] != 0 or not (keep_m[i] >= 0 and gain_m[i] >= 0 and s[i] * keep_m[i] > lowest):
+            if keep_m[i] >= 0 and gain_m[i] >= 0 and drop[i] == 0:
+                s[i] *= keep_m[i]
+            else:
+                rows[count] = i
+                count += 1
+                keep[i], boost[i], gain_m[i] = keep_m[i], gain_m[i], zero
+            rescale_row(P, h.n, s, grown, i, h.smallest)
+            keep_m[i] = one
+    if count:
+        rectified(P, h.n, row(numbers, Y, wide), rows, count, keep, boost, drop)
+
+
+@unit("h")
+def fold_W(held):
     """W_i ← scale_i W_i + shift_i x for the rows that have changed."""
-    for i in range(W.shape[0]):
+    h = carray(held, 1)[0]
+    numbers, W, x = numbers_at(h.numbers), numbers_at(h.W), numbers_at(h.x)
+    scale, shift = rows_of(numbers, h.wide, (SCALE, SHIFT))
+    for i in range(h.n):
         if scale[i] != 1 or shift[i] != 0:
-            fold_row(W[i], x, scale[i], shift[i], smallest)
+            fold_row(row(W, i, h.m), x, h.m, scale[i], shift[i], h.smallest)
 
 
-@njit(**INNER)
-def fold_M(P, s, grown, rows, largest, smallest):
-    """M̂_i ← s_i M̂_i for the rows with s_i ≠ 1, so that s = 1; a fading row keeps its direction."""
-    count = rows_to_fold(P, s, grown, rows, largest, smallest)
-    fold_columns(P, 0, len(P), s, rows, count)
-    for i in range(len(P)):
-        s[i] = 1
-
-
-@njit(**INNER)
-def rows_to_fold(P, s, grown, rows, largest, smallest):
-    """List the rows with s_i ≠ 1, and see to those that fade; their number."""
-    n, count, only_faded = len(P), 0, False
+@unit("h", "k")
+def rows_to_fold(held):
+    """List the rows of M̂ with s_i ≠ 1, and see to those that fade, which keep their direction; their number."""
+    h = carray(held, 1)[0]
+    n, P, numbers, grown = h.n, numbers_at(h.P), numbers_at(h.numbers), truths_at(h.truths)
+    rows = row(indices_at(h.indices), ROWS, h.wide)
+    s, largest = rows_of(numbers, h.wide, (S, INHIBITION))
+    count = fading = 0
     for i in range(n):
         rows[count] = i
         count += s[i] != 1
-        only_faded |= s[i] != 1 and not grown[i]
-    if only_faded:
+        fading += (s[i] != 1) & (grown[i] == 0)
+        largest[i] = 0
+    for j in range(n):
+        if fading == 0:
+            break
+        p = row(P, j, n)
         for i in range(n):
-            largest[i] = 0
-        for j in range(n):
+            largest[i] = max(largest[i], p[i])
+        if j % 16 == 15 or j == n - 1:  # mostly a few columns show that none fades
+            fading = 0
             for i in range(n):
-                largest[i] = max(largest[i], P[j, i])
+                fading += (s[i] != 1) & (grown[i] == 0) & (s[i] * largest[i] < h.smallest)
+    if fading:
         for i in range(n):
-            if not grown[i] and 0 < s[i] * largest[i] < smallest:
-                s[i] = smallest / largest[i]
+            if s[i] != 1 and grown[i] == 0 and 0 < s[i] * largest[i] < h.smallest:
+                s[i] = h.smallest / largest[i]
     return count
 
 
-@njit(**INNER)
-def fold_columns(P, first, last, s, rows, count):
-    """Of some columns."""
-    n = len(P)
-    for j in range(first, last if count else first):
+@unit("ykkkyck")
+def fold_columns(P, n, first, last, s, rows, count):
+    """M̂_i ← s_i M̂_i for these rows, of some columns; s is 1 at all others."""
+    for j in range(first, last):
+        p = row(P, j, n)
         # Where many rows change it is quicker to pass over whole columns than to jump from row to row.
         if 8 * count > n:
             for i in range(n):
-                P[j, i] *= s[i]
+                p[i] *= s[i]
         else:
             for r in range(count):
-                P[j, rows[r]] *= s[rows[r]]
+                p[rows[r]] *= s[rows[r]]
 
 
-@njit(**INNER)
-def neurons(n, like):
-    """Of n neurons, with some to spare for whole vectors."""
-    return Neurons(np.zeros((SUM + 1, n + LANES), like.dtype), np.zeros(n, np.int64), np.zeros(n, np.bool_))
+@unit("h")
+def fold_M(held):
+    """M̂_i ← s_i M̂_i for the rows with s_i ≠ 1, so that s = 1."""
+    h = carray(held, 1)[0]
+    s, rows = row(numbers_at(h.numbers), S, h.wide), row(indices_at(h.indices), ROWS, h.wide)
+    count = rows_to_fold(held)
+    if count:
+        fold_columns(numbers_at(h.P), h.n, 0, h.n, s, rows, count)
+    for i in range(h.n):
+        s[i] = 1
 
 
-@njit(**INNER)
-def enter(state, every):
-    """The neurons as the state has them."""
-    for i in range(len(state.u)):
-        every.numbers[U, i], every.numbers[Y, i], every.numbers[A, i] = state.u[i], state.y[i], state.a[i]
-        every.c[i], every.numbers[S, i] = state.c[i], 1
-
-
-@njit(**INNER)
-def leave(every, state):
-    """The state as the neurons are."""
-    for i in range(len(state.u)):
-        state.u[i], state.y[i], state.a[i] = every.numbers[U, i], every.numbers[Y, i], every.numbers[A, i]
-        state.c[i] = every.c[i]
-
-
-@njit(**INNER)
-def workroom(n, like):
-    # Q is as large as M at the most; what is not used takes no memory.
-    Q, saved_Q = np.empty(n * (n + 2 * LANES), like.dtype), np.empty(n * (n + 2 * LANES), like.dtype)
-    room = Room(
-        np.zeros((SILENT + 1, n + LANES), like.dtype),
-        np.zeros((WHOLE + 1, n), np.int64),
-        np.zeros((SAVED + 1, n), np.bool_),
-        Q,
-        saved_Q,
-    )
-    for i in range(n):
-        room.indices[WHOLE, i] = i
-    return room
-
-
-@njit(**INNER)
-def record(traces, t, y, opened, index, size):
-    """Write down the rates and the gates of these neurons at step t, where they are asked for."""
-    if traces.active.size:
-        traces.active[t] = 0
-        for i in range(size):
-            traces.active[t] += y[i] > 0
-    if traces.y.size:
-        for i in range(traces.y.shape[1]):
-            traces.y[t, i] = 0
-        for i in range(size):
-            traces.y[t, index[i]] = y[i]
-    if traces.burst.size:
-        for i in range(size):
-            traces.burst[t, index[i]] = opened[i]
+@unit("hkyck")
+def record(held, k, y, index, n):
+    """Write down the rates and the gates of these neurons at step k, where they are asked for."""
+    h = carray(held, 1)[0]
+    t = h.t + k
+    if h.trace_active:
+        active = 0
+        for i in range(n):
+            active += y[i] > 0
+        indices_at(h.trace_active)[t] = active
+    if h.trace_y:
+        rates = row(numbers_at(h.trace_y), t, h.n)
+        for i in range(h.n):
+            rates[i] = 0
+        for i in range(n):
+            rates[index[i]] = y[i]
+    if h.trace_burst:
+        bursts, opened = row(truths_at(h.trace_burst), t, h.n), row(truths_at(h.truths), OPENED, h.wide)
+        for i in range(n):
+            bursts[index[i]] = opened[i]

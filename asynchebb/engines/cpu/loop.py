@@ -1,4 +1,4 @@
-"""The cpu engine's loop. `cpu.loop` compiles a copy of this file with a network's own equations.
+"""The cpu engine's loop, which knows no equation: it calls those of a network by their addresses (`kernels.py`).
 
 Exact up to rounding, and fast because of the structure of the model:
 1. x is constant during a hold, so b = Wx is computed once; an update of row i moves b_i in O(1),
@@ -6,57 +6,64 @@ Exact up to rounding, and fast because of the structure of the model:
 2. Few neurons are active, so only their columns of M are read.
 3. M = diag(s)·M̂, so a leak is s_i ← s_i (1 − ηλ) and only active entries of a row are touched.
 4. Rectifying can bite only if φ ≠ 0, ηλ > 1 or η < 0: such rows take a slower path.
-5. Most silent neurons stay silent for many steps.
-   - The far ones cannot become active in this hold even without any inhibition. They are left out,
-     and brought up to date at its end by one step with the summed drive.
-   - The near ones are put side by side, with their part of M̂, and of these only the first few, the
-     awake ones, are run at every step: those active or soon to be so. After a block of steps a
-     bound shows which of the others could have become active meanwhile. If none could, they too
-     take one step with the summed drive; otherwise the block is undone, those join the awake ones,
-     and it is run again.
-   So the innermost loop works on a small matrix that stays in the nearest cache.
+5. Most silent neurons stay silent for many steps. So a few, the lanes, are run apart (`lanes.py`):
+   those active or soon to be so. After a block of steps a bound shows which of the others could have
+   become active meanwhile; these are run through the block one by one. If none of them woke, the
+   others take one step with the summed drive; otherwise the block is undone, those that woke become
+   lanes, and it is run again. Some cannot become active in this hold even without any inhibition:
+   these, the far ones, are not looked at until its end.
+6. C, the lanes' part of M̂, is read half at each step (`lanes.pass_lanes`).
 All of these are undone at the end of a hold (scale = 1, shift = 0, s = 1), so that a run may be
 cut at any stimulus and goes on to the same bits.
 """
 
-from collections import namedtuple
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numba import njit
+from numba import carray
 
-if TYPE_CHECKING:  # `cpu.loop` puts compiled ones in their place: those for one core, or for all
+from asynchebb.engines.cpu.tiles import VECTOR, call_at, dot_vectors, row, rows_of
+from asynchebb.engines.cpu.units import unit
+
+if TYPE_CHECKING:  # `cpu` puts compiled ones in their place: those for one core, or for all
     from asynchebb.engines.cpu.columns import (
         ACTIVE,
-        BOOST,
-        BOUND,
-        COMPILE,
+        ALL,
+        BEFORE,
+        CLOSED,
+        COULD,
         CURRENT,
-        DROP,
-        ETA,
-        FETCHED,
+        DRIVE,
+        FELT,
+        FELT_DEVIATION,
+        FELT_END,
+        FELT_TOTAL,
         GAIN_M,
-        GAIN_W,
+        GROUP,
         INHIBITION,
-        INNER,
-        KEEP,
-        KEEP_M,
-        KEEP_W,
+        ITEM,
+        LANE,
+        LANE_FELT,
+        LANES,
         LEAK_M,
         LEAK_W,
-        LEAST,
         LISTED,
+        LOGGED,
         NEAR,
+        NEURON,
         NEW_A,
-        OPENED,
+        NEW_C,
+        NEW_U,
+        NEW_Y,
+        NOW,
         ROWS,
         SAVED,
-        SCALE,
-        SHIFT,
         SILENT,
+        SLOT,
         SUM,
+        THEN,
         TOTAL,
         WANTED,
+        WHO,
         WHOLE,
         A,
         B,
@@ -64,435 +71,495 @@ if TYPE_CHECKING:  # `cpu.loop` puts compiled ones in their place: those for one
         U,
         Y,
         activate,
-        begin_block,
-        change_M,
-        change_W,
-        copy_columns,
-        copy_neurons,
+        after,
+        change,
         dot,
-        enter,
         feed_forward,
-        fetch,
         fold_M,
-        fold_row,
         fold_W,
+        gates,
         hebb,
         hebb_and_lateral,
+        indices_at,
         lateral,
-        lateral_near,
-        leave,
         list_more,
-        near_matrix,
-        neurons,
-        put_back,
+        list_pixels,
+        number,
+        numbers_at,
+        odd_rows,
         record,
-        rectified,
-        rectified_row,
-        rescale_row,
-        round_up,
         rule_terms,
-        rule_update,
-        swap,
-        take,
-        workroom,
+        silent_gates,
+        terms_of_update,
+        truths_at,
     )
-elif "INNER" not in globals():
+    from asynchebb.engines.cpu.lanes import (
+        SPARE,
+        SPREAD_LANES,
+        TOGETHER,
+        add_lane,
+        add_up,
+        build,
+        copy_neurons,
+        drop_lane,
+        feel,
+        grow_lanes,
+        put_back,
+        put_lane_back,
+        side,
+        sum_lanes,
+        summarise,
+        take,
+        tile_start,
+        tiles_of,
+        undo_growth,
+    )
+elif "number" not in globals():
     raise ImportError(f"{__name__} cannot be imported by itself: asynchebb.engines.cpu compiles it")
 
-# The network's equations; `cpu.loop` puts compiled ones in their place. (A rule's are called by their address.)
-step = gate = None
-
-# What stays the same during a hold: the equations and constants; the stimulus x, |x|² and how many of its pixels are
-# not 0; W and P, whose entries change; the room to work in; and the traces, in which the hold begins at step t.
-Held = namedtuple("Held", "dynamics rule schedule floor smallest hold n m x x_x pixels t")
-
-# Neurons that are run together: all, or the first `size` of the near ones, of which there are `near`. `index` says
-# which they are among all, and Q is their part of M̂.
-Group = namedtuple("Group", "neurons size near index Q")
-
-FIRST_BLOCK, LONGEST_BLOCK = 8, 32  # steps; after a block that could be kept, the next one is twice as long
-WORTHWHILE = 32  # steps left for which it pays to put the near neurons side by side
+FIRST_BLOCK, LONGEST_BLOCK = 4, 32  # steps; after a block that could be kept, the next one is twice as long
+FIRST_STEPS = 4  # steps of all neurons before it is seen whether few can be run apart; then twice as many
+WORTHWHILE = 32  # steps left for which it pays to run few neurons apart
 RELIST = 4  # steps after which neurons that fell silent are left out, where all are run: at an onset many do
-CAUTION = 0.01  # the share by which inhibition is expected to fall from one block to the next at the most
+CAUTION = 0.001  # the share by which inhibition may fall faster from one block to the next than it has
+GOES_ON = 0.7  # how much of its fall in one block inhibition is expected to fall again in the next, if as long
+MARGIN = 0.002  # the share by which inhibition has to fall before a neuron that is put to sleep would wake
+MOST_NEAR = 0.75  # the share of all neurons above which all are near
 SMALL_MATRIX = 3_200_000  # entries that the near part of M̂ may always have: 13 MB in float32
-SMALLEST_SCALE = 1e-9  # a row of W or M whose scale or s has come down to this is brought back to 1
+FAR_BELOW = -1e30  # no drive is smaller
 
 
-@njit(**COMPILE)
-def advance(dynamics, schedule, rule, floor, additive, smallest, state, X, hold, from_rest, settled, traces):
-    """Show X to the network; the state changes in place. How many steps were run on awake neurons, how many undone.
-
-    If `settled` has rows, the rates at the end of each stimulus's hold go there.
-    """
-    W, P = state.W, state.P
-    n, m = W.shape
-    every, some, saved, room = neurons(n, W), neurons(n, W), neurons(n, W), workroom(n, W)
-    enter(state, every)
-    # A floor takes from every synapse, and sleeping neurons' gates are not looked at one by one.
-    lazy = additive and floor == 0 and traces.burst.size == 0
-    zero = np.int64(0)  # a literal 0 would be a type of its own, and all be compiled twice
-    t = run_awake = undone = zero
-    for number in range(len(X)):
-        x = X[number]
-        if from_rest:
-            rest(dynamics, every, n)
-        pixels = feed_forward(W, x, every)
-        held = Held(
-            dynamics, rule, schedule, floor, smallest, hold, n, m, x, dot(x, x), pixels, t
-        )  # fmt: skip
-        last = hold - 1  # all neurons take the last step: a discrete schedule opens its gates there
-        k = start = size = awake = zero
-        length, whole_length, try_near = FIRST_BLOCK, FIRST_BLOCK if lazy else hold, lazy
-        while k < hold:
-            if try_near and size == 0 and last - k >= WORTHWHILE:
-                size, awake = choose_near(held, every, P, k, last - k, room)
-                start, length = k, FIRST_BLOCK
-                if fits(awake, size, n):
-                    take(every, room, size, k, some)
-                else:
-                    size = zero
-            if size == 0:
-                steps = min(whole_length, hold - k)
-                run(held, Group(every, n, n, room.indices[WHOLE], P), k, steps, W, P, room, traces)
-                k, whole_length, try_near = k + steps, 2 * whole_length, lazy
-                continue
-            steps, Q = min(length, last - k), near_matrix(room.Q, size)
-            near = Group(some, awake, size, room.indices[NEAR], Q)
-            copy_neurons(some, awake, saved)
-            good, changed, count = run(held, near, k, steps, W, P, room, traces)
-            kept = good and quiet(held, some, Q, awake, size, count, steps, room)
-            if kept:
-                k, length, run_awake = k + steps, min(2 * length, LONGEST_BLOCK), run_awake + steps
-            else:
-                copy_neurons(saved, awake, some)
-                if changed:
-                    copy_columns(near_matrix(room.saved_Q, size), room.truths[SAVED], awake, Q, room.truths[FETCHED])
-                undone += steps
-            if good:
-                awake = wake(held, some, awake, size, Q, k, steps if kept else zero, min(length, last - k), room)
-            if k == last or not good or not fits(awake, size, n):
-                catch_up(held, every, some, P, awake, size, start, k, room)
-                put_back(some, room, size, Q, every, P)
-                size, try_near = zero, False
-        t += hold
-        fold_W(W, x, every.numbers[SCALE], every.numbers[SHIFT], smallest)
-        fold_M(P, every.numbers[S], every.grown, room.indices[ROWS], room.numbers[INHIBITION], smallest)
-        if len(settled):
-            for i in range(n):  # a whole row at once would take Numba a second to compile
-                settled[number, i] = every.numbers[Y, i]
-    leave(every, state)
-    return run_awake, undone
-
-
-@njit(**INNER)
-def rest(dynamics, every, n):
-    # u, y = step(0, 0)
-    u, y = every.numbers[U], every.numbers[Y]
-    zero = u.dtype.type(0)
-    for i in range(n):
-        u[i], y[i] = step(dynamics, zero, zero)
-
-
-@njit(**INNER)
-def fits(awake, size, n):
-    """May these be run apart? Not if they are most of all, nor if their part of a large M would take much room."""
-    return awake <= size and 3 * awake <= 2 * n and awake * size <= SMALL_MATRIX + n * n // 5
-
-
-@njit(**INNER)
-def run(held, group, k, steps, W, P, room, traces):
-    """Run these neurons, all or the awake among the near ones, for some steps.
-
-    Gives whether all went well, whether Q has changed, and how many columns were used. It has not
-    gone well if an awake neuron has to be rectified, which takes the whole of its row.
-    """
-    some, size, near, index, Q = group
-    dynamics, schedule, floor, hold, n = held.dynamics, held.schedule, held.floor, held.hold, held.n
-    t = held.t
-    u, y, c, a, b = some.numbers[U], some.numbers[Y], some.c, some.numbers[A], some.numbers[B]
-    scale, shift, s, grown = some.numbers[SCALE], some.numbers[SHIFT], some.numbers[S], some.grown
-    numbers, active, rows = room.numbers, room.indices[ACTIVE], room.indices[ROWS]
-    inhibition, total, least = numbers[INHIBITION], numbers[TOTAL], numbers[LEAST]
-    keep_w, gain_w, keep_m, gain_m = numbers[KEEP_W], numbers[GAIN_W], numbers[KEEP_M], numbers[GAIN_M]
-    eta, drop, listed, opened, fetched = (
-        numbers[ETA], numbers[DROP], room.truths[LISTED], room.truths[OPENED], room.truths[FETCHED]
-    )  # fmt: skip
-    zero = y.dtype.type(0)
-    apart = size < n
-    changed = known = False  # is Q another now; is the inhibition of the next step known already?
-    begin_block(y, size, total, least)
-    count = np.int64(0)
+@unit("hkk")
+def run_all(held, k, steps):
+    """Run all neurons for some steps."""
+    h = carray(held, 1)[0]
+    numbers, indices, truths, wide = numbers_at(h.numbers), indices_at(h.indices), truths_at(h.truths), h.wide
+    active, rows, whole = rows_of(indices, wide, (ACTIVE, ROWS, WHOLE))
+    listed, n, P = row(truths, LISTED, wide), h.n, numbers_at(h.P)
+    u, y, b, s, inhibition, gains = rows_of(numbers, wide, (U, Y, B, S, INHIBITION, GAIN_M))
+    count, known = 0, False  # is the inhibition of the next step known already?
     for kk in range(k, k + steps):
-        if (kk - k) % (LONGEST_BLOCK if apart else RELIST) == 0:
-            count = activate(y, size, active, listed)
-            if apart:
-                fetch(P, index, near, active, np.int64(0), count, fetched, Q)
-
+        if (kk - k) % RELIST == 0:
+            count = activate(y, n, active, listed)
         # u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
-        if apart:
-            lateral_near(Q, np.int64(0), size, active, y, count, kk % 2 == 1, inhibition)
-        elif not known:
-            lateral(P, active, y, count, inhibition)
+        if not known:
+            lateral(P, n, active, y, count, inhibition)
         known = False
-        woken = opens = 0
-        for i in range(size):
-            total[i] += y[i]
-            least[i] = min(least[i], y[i])
-            u[i], y[i] = step(dynamics, u[i], b[i] - s[i] * inhibition[i])
-            opened[i], c[i] = gate(schedule, y[i], c[i], kk, hold)
-            woken += (y[i] > 0) & (not listed[i])
-            opens += opened[i]
-        if woken:
-            before, count = count, list_more(y, active, listed, count, size)
-            if apart:
-                fetch(P, index, near, active, before, count, fetched, Q)
-
+        call_at(h.move, (h.dynamics, u, y, b, s, inhibition, n))
+        count = list_more(y, n, active, listed, count)
+        opens = gates(held, indices, y, kk, n)
+        if h.trace_updates:
+            indices_at(h.trace_updates)[h.t + kk] = 0
         if opens:
             # W[i] += eta_i * (outer(y_i, x) - leak_w * W[i]), likewise M, for the rows i with open gates:
             # w_i ← keep_w w_i + gain_w x and m_i ← keep_m m_i + gain_m y − drop
-            odd = 0
-            rule_update(held.rule, y, a, opened, size, numbers)
-            if floor != 0:  # else it is 0 throughout
-                for i in range(size):
-                    drop[i] = eta[i] * floor if opened[i] else zero
-            for i in range(size):
-                odd += not (simple(keep_w[i], gain_w[i], zero, scale[i]) & simple(keep_m[i], gain_m[i], drop[i], s[i]))
-            if odd:
-                if apart:
-                    return False, changed, count
-                odd_rows(held, some, W, P, room)
-            change_W(keep_w, gain_w, scale, shift, b, held.x_x, size)
-            grew = change_M(keep_m, gain_m, s, grown, size)
-            if grew:
-                if apart and not changed:
-                    copy_columns(Q, fetched, size, near_matrix(room.saved_Q, near), room.truths[SAVED])
-                    changed = True
-                known = not apart and 2 * grew > n
-                if known:
-                    hebb_and_lateral(P, n, active, y, count, gain_m, inhibition)
-                else:
-                    hebb(Q, size, active, y, count, gain_m, grew, rows)
-
-        if traces.updates.size:
-            traces.updates[t + kk] = count_updates(held, some, opened, size, room) if opens else 0
-        record(traces, t + kk, y, opened, index, size)
-    return True, changed, count
+            if terms_of_update(held, ALL, y, n, h.t + kk):
+                odd_rows(held)
+            grew = change(held, ALL, n)
+            known = 2 * grew > n and kk + 1 < k + steps
+            if known:
+                hebb_and_lateral(P, n, active, y, count, gains, inhibition)
+            elif grew:
+                hebb(P, n, active, y, count, gains, grew, rows)
+        record(held, kk, y, whole, n)
 
 
-@njit(**INNER)
-def simple(keep, gain, drop, scale):
-    return (keep >= 0) & (gain >= 0) & (drop == 0) & (scale * keep > SMALLEST_SCALE)
+@unit("hkykkk", "k")
+def run_lanes(held, count, C, wide_C, k, steps):
+    """Run the lanes for some steps; their rates at each are left in the history.
 
+    At a step, tile after tile of the lanes is moved. Where a tile's rows meet the columns of tiles that have been, the
+    rates before and after the step are known, and a reading of C serves both: `now` becomes C @ y, and `then` what of
+    C @ new is known. The next step goes through the tiles the other way. So each reads half of C only.
 
-@njit(**INNER)
-def odd_rows(held, some, W, P, room):
-    """Update the odd rows, or make them simple; the terms that are left are for the others' way to do."""
-    x, smallest = held.x, held.smallest
-    y, b, grown = some.numbers[Y], some.numbers[B], some.grown
-    scale, shift, s = some.numbers[SCALE], some.numbers[SHIFT], some.numbers[S]
-    numbers, rows, drop = room.numbers, room.indices[ROWS], room.numbers[DROP]
-    keep_w, gain_w, keep_m, gain_m = numbers[KEEP_W], numbers[GAIN_W], numbers[KEEP_M], numbers[GAIN_M]
-    keep, boost = numbers[KEEP], numbers[BOOST]
-    one, zero = y.dtype.type(1), y.dtype.type(0)
-    count = 0
-    for i in range(held.n):
-        if not simple(keep_w[i], gain_w[i], zero, scale[i]):
-            if keep_w[i] >= 0 and gain_w[i] >= 0:
-                fold_row(W[i], x, scale[i], shift[i], smallest)
-            else:
-                rectified_row(W[i], x, scale[i], shift[i], keep_w[i], gain_w[i])
-                keep_w[i], gain_w[i] = one, zero
-            scale[i], shift[i], b[i] = one, zero, dot(W[i], x)
-        keep[i], boost[i] = one, zero
-        if not simple(keep_m[i], gain_m[i], drop[i], s[i]):
-            if keep_m[i] >= 0 and gain_m[i] >= 0 and drop[i] == 0:
-                s[i] *= keep_m[i]
-            else:
-                rows[count] = i
-                count += 1
-                keep[i], boost[i], gain_m[i] = keep_m[i], gain_m[i], zero
-            rescale_row(P, s, grown, i, smallest)
-            keep_m[i] = one
-    if count:
-        rectified(P, y, rows, count, keep, boost, drop)
-
-
-@njit(**INNER)
-def count_updates(held, some, opened, size, room):
-    """How many synapses change at these gates: where there is a Hebbian product, a leak or a floor."""
-    y, leaks_w, leaks_m = some.numbers[Y], room.numbers[LEAK_W], room.numbers[LEAK_M]
-    rule_terms(held.rule, y, some.numbers[A], size, room.numbers)
-    updates = active = 0
-    for i in range(size):
-        active += y[i] > 0
-    for i in range(size):
-        if opened[i]:
-            updates += held.m if leaks_w[i] != 0 else (held.pixels if y[i] != 0 else 0)
-            updates += held.n if leaks_m[i] != 0 or held.floor != 0 else (active if y[i] != 0 else 0)
-    return updates
-
-
-@njit(**INNER)
-def choose_near(held, every, P, k, steps, room):
-    """Put the neurons that could become active within these steps into room.near, those first that may be so soon.
-
-    How many they are, and how many are to be awake, filled up to whole vectors.
+    Gives how much of C has been kept as it was (see `grow_lanes`), or −1 minus that if it has not gone well: a lane has
+    to be rectified, which takes the whole of its row.
     """
-    u, y, a, b, s = every.numbers[U], every.numbers[Y], every.numbers[A], every.numbers[B], every.numbers[S]
-    c = every.c
-    n, inhibition, active, near = held.n, room.numbers[INHIBITION], room.indices[ACTIVE], room.indices[NEAR]
-    could, wanted = room.truths[LISTED], room.truths[WANTED]
-    count = activate(y, n, active, could)
-    lateral(P, active, y, count, inhibition)
-    zero, left = y.dtype.type(0), y.dtype.type(1 - CAUTION)
-    long, soon = y.dtype.type(steps), y.dtype.type(2 * FIRST_BLOCK)
-    for i in range(n):
-        # The drive of a silent neuron is at most b_i, and soon not much above what it is now.
-        rest, _ = step(held.dynamics, u[i], zero)
-        _, now = step(held.dynamics, u[i], soon * max(b[i] - left * s[i] * inhibition[i], zero))
-        _, ever = step(held.dynamics, u[i], long * max(b[i], zero))
-        wanted[i] = not ((y[i] <= 0) & (now <= 0) & (rest == u[i]))
-        could[i] = not ever <= 0
-    known, closed = np.int64(-1), False
-    silent_terms(held, a, n, room)
-    for i in range(n):
-        if c[i] != known:
-            known, (closed, _) = c[i], silent_gate(held.schedule, zero, c[i], k, k + steps, held.hold)
-        wanted[i] |= not closed and not changes_nothing(room.numbers, a, i)
-    size = 0
-    for i in range(n):
-        near[size] = i
-        size += wanted[i]
-    awake = round_up(size)
-    for i in range(n):
-        near[size] = i
-        size += could[i] & (not wanted[i])
-    for i in range(n):
-        if size < awake and not could[i] and not wanted[i]:
-            near[size] = i
-            size += 1
-    return size, awake
-
-
-@njit(**INNER)
-def silent_gate(schedule, zero, c_i, k, end, hold):
-    """Does the gate of a neuron that is silent from step k on stay closed up to the end? And c_i then."""
-    opened = False
-    for kk in range(k, end):
-        beta_i, c_i = gate(schedule, zero, c_i, kk, hold)
-        opened |= beta_i
-    return not opened, c_i
-
-
-@njit(**INNER)
-def silent_terms(held, a, size, room):
-    """What the rule gives for these neurons if they are silent: see `changes_nothing`."""
-    numbers = room.numbers
-    rule_terms(held.rule, numbers[SILENT], a, size, numbers)
-
-
-@njit(**INNER)
-def changes_nothing(numbers, a, i):
-    """Would an update of a silent neuron leave it as it is?"""
-    return numbers[NEW_A, i] == a[i] and numbers[LEAK_W, i] == 0 and numbers[LEAK_M, i] == 0
-
-
-@njit(**INNER)
-def quiet(held, some, Q, awake, size, count, steps, room):
-    """Have the others been silent while the awake neurons were run for some steps? Those that may not are wanted.
-
-    Leaves the sum of the inhibition that they felt in the room, and the least of it that anyone felt.
-    """
-    u, b, s, room = some.numbers[U], some.numbers[B], some.numbers[S], room
-    active, wanted, bound, end = room.indices[ACTIVE], room.truths[WANTED], room.numbers[BOUND], round_up(size)
-    lateral_near(Q, awake, end, active, room.numbers[TOTAL], count, False, room.numbers[INHIBITION])
-    lateral_near(Q, np.int64(0), end, active, room.numbers[LEAST], count, True, bound)
-    zero, long = u.dtype.type(0), u.dtype.type(steps)
-    woken = 0
-    for q in range(size):
-        # No rate fell below the least, so no drive rose above b − s (M̂ @ least).
-        _, y_q = step(held.dynamics, u[q], long * max(b[q] - s[q] * bound[q], zero))
-        wanted[q] = (q < awake) | (not y_q <= 0)
-        woken += wanted[q]
-    return woken == awake
-
-
-@njit(**INNER)
-def wake(held, some, awake, size, Q, k, steps, following, room):
-    """After some steps that were kept: bring the others up to date, and those to the front that are active or may be so
-    in the following steps. After none: those that are wanted. How many are awake from now on.
-    """
-    u, y, a, b, s = some.numbers[U], some.numbers[Y], some.numbers[A], some.numbers[B], some.numbers[S]
-    c = some.c
-    sums, inhibition, total, bound = (
-        some.numbers[SUM], room.numbers[INHIBITION], room.numbers[TOTAL], room.numbers[BOUND]
-    )  # fmt: skip
-    current, wanted = room.indices[CURRENT], room.truths[WANTED]
-    zero = y.dtype.type(0)
-    if steps:
-        left = y.dtype.type(1 - CAUTION)
-        long, next_long = y.dtype.type(steps), y.dtype.type(following)
-        for q in range(awake):
-            sums[q] += total[q]
-            inhibition[q] = 0
-        for q in range(size):
-            drive = long * b[q] - s[q] * inhibition[q]
-            u_q, _ = step(held.dynamics, u[q], drive)
-            u[q] = u[q] if q < awake else u_q
-            rest, _ = step(held.dynamics, u[q], zero)
-            _, y_q = step(held.dynamics, u[q], next_long * max(b[q] - left * s[q] * bound[q], zero))
-            wanted[q] = not ((y[q] <= 0) & (y_q <= 0) & (rest == u[q]))
-        known, closed = np.int64(-1), False
-        silent_terms(held, a, awake, room)
-        for q in range(awake):
-            current[q] = k
-            if not wanted[q]:
-                if c[q] != known:
-                    known, (closed, _) = c[q], silent_gate(held.schedule, zero, c[q], k, held.hold - 1, held.hold)
-                wanted[q] = not closed and not changes_nothing(room.numbers, a, q)
-    count = 0
-    for q in range(size):
-        count += wanted[q]
-    q, other = 0, size - 1
-    while q < other:
-        if wanted[q]:
-            q += 1
-        elif not wanted[other]:
-            other -= 1
+    h = carray(held, 1)[0]
+    numbers, wide, per, width = numbers_at(h.numbers), h.wide, VECTOR // ITEM, count + -count % TOGETHER
+    y, history, c = (
+        row(numbers, LANES + Y, wide),
+        numbers_at(h.history),
+        row(indices_at(h.indices), LANES // GROUP, wide),
+    )
+    u, b, s = rows_of(numbers, wide, (LANES + U, LANES + B, LANES + S))
+    in_log, who = row(truths_at(h.truths), LOGGED, wide), row(indices_at(h.indices), WHO, wide)
+    now, then, felt = rows_of(numbers, wide, (NOW, THEN, LANE_FELT))
+    for p in range(width):
+        history[p], in_log[p], now[p] = 0, 0, 0
+    for p in range(count):
+        history[p], now[p] = y[p], felt[p]
+    tiles, logged, traced = tiles_of(width, per), 0, h.trace_active + h.trace_y > 0
+    for t in range(steps):
+        old, new, kk, forwards = row(history, t, width), row(history, t + 1, width), k + t, t % 2 == 0
+        # u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
+        if t == 0:  # C @ y is known
+            call_at(h.move, (h.dynamics, u, new, b, s, now, width))
+            if tiles > 1 and count * width < SPREAD_LANES:
+                sum_lanes(C, wide_C, new, count, width, then, now, -1)
+        elif count * width >= SPREAD_LANES:
+            sum_lanes(C, wide_C, old, count, width, now, then, 0)
+            call_at(h.move, (h.dynamics, u, new, b, s, now, width))
+        elif tiles == 1:
+            for p in range(width):
+                now[p] = 0
+            add_up(C, wide_C, old, new, 0, 0, 0, count, now, then, width // per)
+            call_at(h.move, (h.dynamics, u, new, b, s, now, width))
         else:
-            swap(some, room, q, other, size, Q)
-            wanted[q], wanted[other] = True, False
-    awake = round_up(count)
-    for q in range(min(awake, size)):
-        if current[q] != k:
-            _, c[q] = silent_gate(held.schedule, zero, c[q], current[q], k, held.hold)
-            current[q] = k
-    return awake
+            for turn in range(tiles):
+                tile = turn if forwards else tiles - 1 - turn
+                start, end = tile_start(tile, tiles, width, per), tile_start(tile + 1, tiles, width, per)
+                before, after_it = (0, start) if forwards else (end, count)
+                own_now, own_then, own_new = row(now, start, 1), row(then, start, 1), row(new, start, 1)
+                columns, vectors = min(end, count), (end - start) // per
+                add_up(row(C, start, 1), wide_C, old, new, before, after_it, start, columns, own_now, own_then, vectors)
+                tile_of = row(u, start, 1), own_new, row(b, start, 1), row(s, start, 1), own_now
+                call_at(h.move, (h.dynamics, *tile_of, end - start))
+        opens = gates(held, c, new, kk, count)
+        if h.trace_updates:
+            indices_at(h.trace_updates)[h.t + kk] = 0
+        if opens:
+            if terms_of_update(held, LANES, new, count, h.t + kk):
+                return -1 - logged
+            grew = change(held, LANES, count)
+            if grew:
+                logged = grow_lanes(held, C, wide_C, new, count, width, forwards, then, grew, logged)
+        if traced:
+            record(held, kk, new, who, count)
+        now, then = then, now
+    last, before_last = row(history, steps, width), row(numbers, BEFORE, wide)
+    for p in range(count):
+        y[p], before_last[p] = last[p], then[p]
+    return logged
 
 
-@njit(**INNER)
-def catch_up(held, every, some, P, awake, size, k, end, room):
-    """Bring the counts of the near neurons that sleep, and all of the far ones, up to date.
+@unit("hk", "k")
+def choose(held, k):
+    """List the neurons that could become active in the rest of this hold in NEURON, and in LANE those that may soon.
 
-    What it makes of the near ones in `every` does not matter: they are put back after.
+    Gives how many are near; CURRENT[0] of them may soon. The inhibition that the near ones feel is left in FELT.
     """
-    u, b, s, P, room = every.numbers[U], every.numbers[B], every.numbers[S], P, room
-    active, near, current = room.indices[ACTIVE], room.indices[NEAR], room.indices[CURRENT]
-    inhibition, total, sums = room.numbers[INHIBITION], room.numbers[TOTAL], some.numbers[SUM]
-    zero = u.dtype.type(0)
-    for q in range(awake, size):
-        _, some.c[q] = silent_gate(held.schedule, zero, some.c[q], current[q], end, held.hold)
-    n, count = held.n, 0
+    h = carray(held, 1)[0]
+    numbers, indices, truths, wide = numbers_at(h.numbers), indices_at(h.indices), truths_at(h.truths), h.wide
+    u, y, a, b, s, inhibition, drive, felt = rows_of(numbers, wide, (U, Y, A, B, S, INHIBITION, DRIVE, FELT))
+    new_u, new_y, new_a, leak_w, leak_m = rows_of(numbers, wide, (NEW_U, NEW_Y, NEW_A, LEAK_W, LEAK_M))
+    active, neuron, lane = rows_of(indices, wide, (ACTIVE, NEURON, LANE))
+    could, wanted, closed = rows_of(truths, wide, (COULD, WANTED, CLOSED))
+    n, last, zero, left = h.n, h.hold - 1, number(0), number(1 - CAUTION)
+    long, soon = number(last - k), number(FIRST_BLOCK)
+    count = activate(y, n, active, could)
+    lateral(numbers_at(h.P), n, active, y, count, inhibition)
+    for i in range(n):  # is it at rest?
+        drive[i] = zero
+    after(held, u, n)
+    for i in range(n):
+        wanted[i] = not ((y[i] <= 0) & (new_u[i] == u[i]))
+    for i in range(n):
+        drive[i] = soon * max(b[i] - left * s[i] * inhibition[i], zero)  # soon not much above what it is now
+    after(held, u, n)
+    for i in range(n):
+        wanted[i] |= not new_y[i] <= 0
+        drive[i] = long * max(b[i], zero)  # the most that there can be
+    after(held, u, n)
+    silent_gates(held, indices, k, last, n)
+    rule_terms(held, row(numbers, SILENT, wide), a, n)
+    near = 0
+    for i in range(n):
+        stays = (new_a[i] == a[i]) & (leak_w[i] == 0) & (leak_m[i] == 0)  # as it is, at an update in silence
+        wanted[i] |= (closed[i] == 0) & (not stays)
+        could[i] = (wanted[i] != 0) | (not new_y[i] <= 0)
+        near += could[i] != 0
+    everyone = near > MOST_NEAR * n
+    size = count = 0
+    for i in range(n):
+        neuron[size], lane[count], felt[size] = i, size, inhibition[i]
+        size += everyone | (could[i] != 0)
+        count += wanted[i] != 0
+    row(indices, CURRENT, wide)[0] = count
+    return size
+
+
+@unit("hkykkk", "k")
+def wakes(held, q, N, width, count, steps):
+    """Does sleeping neuron q become active while the lanes run? It is run by itself, with what they make it feel."""
+    h = carray(held, 1)[0]
+    numbers, wide, lane = numbers_at(h.numbers), h.wide, row(indices_at(h.indices), LANE, h.wide)
+    weights, u, history = row(numbers, INHIBITION, wide), row(numbers, NOW, wide), numbers_at(h.history)
+    drive, new_u, new_y = rows_of(numbers, wide, (DRIVE, NEW_U, NEW_Y))
+    b, s, lanes = row(numbers, NEAR + B, wide)[q], row(numbers, NEAR + S, wide)[q], count + -count % TOGETHER
+    for p in range(count):
+        weights[p] = N[lane[p] * width + q]
+    for p in range(count, lanes):
+        weights[p] = 0
+    u[0], felt, most = row(numbers, NEAR + U, wide)[q], row(numbers, THEN, wide), number(0)
+    for t in range(steps):
+        felt[t] = b - s * dot_vectors(row(history, t, lanes), weights, lanes)
+        most = max(most, felt[t])
+    drive[0] = number(steps) * most
+    after(held, u, 1)
+    if new_y[0] <= 0:  # mostly, nothing drives it at all
+        return 0
+    woken = 0
+    for t in range(steps):
+        drive[0] = felt[t]
+        after(held, u, 1)
+        u[0] = new_u[0]
+        woken += not new_y[0] <= 0
+    return woken
+
+
+@unit("hkkykk", "k")
+def quiet(held, count, size, N, width, steps):
+    """Have the others slept while the lanes were run for some steps? Those that have not are WANTED.
+
+    Gives 0 if some have not, 1 if all have and 2 if their u may have moved. What they felt is left in FELT_….
+    """
+    h = carray(held, 1)[0]
+    numbers, wide, slot = numbers_at(h.numbers), h.wide, row(indices_at(h.indices), SLOT, h.wide)
+    u, b, s, drive, new_u, new_y = rows_of(numbers, wide, (NEAR + U, NEAR + B, NEAR + S, DRIVE, NEW_U, NEW_Y))
+    felt, felt_end, deviation = rows_of(numbers, wide, (FELT, FELT_END, FELT_DEVIATION))
+    wanted, zero, long = row(truths_at(h.truths), WANTED, wide), number(0), number(steps)
+    summarise(held, steps, count, count + -count % TOGETHER)
+    # If no drive below 0 moves a sleeping neuron, what it felt in all need not be known.
     for q in range(size):
-        active[count] = near[q]
-        total[near[q]] = sums[q]
-        count += sums[q] > 0
-    lateral(P, active, total, count, inhibition)
-    long = u.dtype.type(end - k)
+        drive[q] = number(FAR_BELOW)
+    after(held, u, size)
+    moved = 0
+    for q in range(size):
+        moved += (slot[q] < 0) & (new_u[q] != u[q])
+    feel(held, N, width, count, size, 3 if moved else 2)
+    for q in range(size):
+        # What is felt does not fall below a straight line by more than what the rates do is worth.
+        drive[q] = long * max(b[q] - s[q] * (min(felt[q], felt_end[q]) - deviation[q]), zero)
+    after(held, u, size)
+    suspects = 0
+    for q in range(size):
+        wanted[q] = (slot[q] < 0) & (not new_y[q] <= 0)
+        suspects += wanted[q]
+    woken = 0
+    if suspects:
+        for q in range(size):
+            if wanted[q] != 0:
+                wanted[q] = wakes(held, q, N, width, count, steps) > 0
+                woken += wanted[q]
+    return 0 if woken else (2 if moved else 1)
+
+
+@unit("hkkkkk")
+def catch_up(held, count, size, steps, following, moved):
+    """After a block of steps that was kept: bring those asleep up to date. Those that may be active in the following
+    steps, if what they feel goes on as it did, are WANTED."""
+    h = carray(held, 1)[0]
+    numbers, indices, wide = numbers_at(h.numbers), indices_at(h.indices), h.wide
+    u, b, s, drive, new_u, new_y = rows_of(numbers, wide, (NEAR + U, NEAR + B, NEAR + S, DRIVE, NEW_U, NEW_Y))
+    felt, felt_end, felt_total = rows_of(numbers, wide, (FELT, FELT_END, FELT_TOTAL))
+    sums, total, lane = row(numbers, NEAR + SUM, wide), row(numbers, TOTAL, wide), row(indices, LANE, wide)
+    slot, wanted = row(indices, SLOT, wide), row(truths_at(h.truths), WANTED, wide)
+    zero, long, next_long = number(0), number(steps), number(following)
+    left, goes_on = number(1 - CAUTION), number(GOES_ON * following / steps)
+    for p in range(count):
+        sums[lane[p]] += total[p]
+    if moved:
+        for q in range(size):
+            drive[q] = long * b[q] - s[q] * felt_total[q]
+        after(held, u, size)
+        for q in range(size):
+            u[q] = new_u[q]
+    for q in range(size):
+        fall = max(felt[q] - felt_end[q], zero)
+        drive[q] = next_long * max(b[q] - s[q] * (left * felt_end[q] - goes_on * fall), zero)
+    for q in range(size):
+        felt[q] = felt_end[q]
+    after(held, u, size)
+    for q in range(size):
+        wanted[q] = (slot[q] < 0) & (not new_y[q] <= 0)
+
+
+@unit("hkykykkk", "k")
+def doze(held, count, N, width, C, wide_C, k, following):
+    """See what the lanes feel now, and put those to sleep that are silent and will be for the following steps. How many
+    are left."""
+    h = carray(held, 1)[0]
+    numbers, indices, truths, wide = numbers_at(h.numbers), indices_at(h.indices), truths_at(h.truths), h.wide
+    u, y, a, b, s = rows_of(numbers, wide, (LANES + U, LANES + Y, LANES + A, LANES + B, LANES + S))
+    inhibition, drive, new_u, new_y, new_a = rows_of(numbers, wide, (LANE_FELT, DRIVE, NEW_U, NEW_Y, NEW_A))
+    leak_w, leak_m, before = rows_of(numbers, wide, (LEAK_W, LEAK_M, BEFORE))
+    sleeping, closed, wanted = rows_of(truths, wide, (LISTED, CLOSED, WANTED))
+    lane, current, zero = row(indices, LANE, wide), row(indices, CURRENT, wide), number(0)
+    left, long, silent = number(1 - MARGIN), number(following), 0
+    sum_lanes(C, wide_C, y, count, count + -count % TOGETHER, inhibition, row(numbers, NOW, wide), 0)
+    for p in range(count):
+        silent += y[p] <= 0
+        drive[p] = zero
+    if not silent:
+        return count
+    after(held, u, count)
+    for p in range(count):
+        sleeping[p] = (y[p] <= 0) & (new_u[p] == u[p])
+    for p in range(count):
+        fall = max(before[p] - inhibition[p], zero)
+        drive[p] = long * max(b[p] - s[p] * (left * inhibition[p] - long * fall), zero)
+    after(held, u, count)
+    silent_gates(held, row(indices, LANES // GROUP, wide), k, h.hold - 1, count)
+    rule_terms(held, row(numbers, SILENT, wide), a, count)
+    for p in range(count):
+        stays = (new_a[p] == a[p]) & (leak_w[p] == 0) & (leak_m[p] == 0)  # as it is, at an update in silence
+        sleeping[p] = (sleeping[p] != 0) & (new_y[p] <= 0) & ((closed[p] != 0) | stays)
+    for p in range(count - 1, -1, -1):
+        if sleeping[p] != 0:
+            current[lane[p]], wanted[lane[p]] = k, 0
+            drop_lane(held, count, p, N, width, C, wide_C)
+            count -= 1
+    return count
+
+
+@unit("hkk")
+def wake(held, q, k):
+    """Bring the count of a near neuron that has slept up to date."""
+    h = carray(held, 1)[0]
+    indices, wide = indices_at(h.indices), h.wide
+    c, current = rows_of(indices, wide, (NEAR // GROUP, CURRENT))
+    if current[q] != k:
+        silent_gates(held, row(c, q, 1), current[q], k, 1)
+        c[q], current[q] = row(indices, NEW_C, wide)[0], k
+
+
+@unit("hkkk")
+def leave_far(held, size, k, end):
+    """Bring the far neurons up to date. What it makes of the near ones does not matter: they are put back after."""
+    h = carray(held, 1)[0]
+    numbers, indices, wide, n = numbers_at(h.numbers), indices_at(h.indices), h.wide, h.n
+    u, b, s, drive, inhibition, sums, near_sums = rows_of(numbers, wide, (U, B, S, DRIVE, INHIBITION, NOW, NEAR + SUM))
+    active, neuron, new_c = rows_of(indices, wide, (ACTIVE, NEURON, NEW_C))
+    new_u, long, count = row(numbers, NEW_U, wide), number(end - k), 0
+    for q in range(size):
+        active[count] = neuron[q]
+        sums[neuron[q]] = near_sums[q]
+        count += near_sums[q] > 0
+    lateral(numbers_at(h.P), n, active, sums, count, inhibition)
     for i in range(n):
-        u[i], _ = step(held.dynamics, u[i], long * b[i] - s[i] * inhibition[i])
-    known = after = np.int64(-1)
+        drive[i] = long * b[i] - s[i] * inhibition[i]
+    after(held, u, n)
+    silent_gates(held, indices, k, end, n)
     for i in range(n):
-        if every.c[i] != known:
-            known, (_, after) = every.c[i], silent_gate(held.schedule, zero, every.c[i], k, end, held.hold)
-        every.c[i] = after
+        u[i] = new_u[i]
+    for i in range(n):
+        indices[i] = new_c[i]
+
+
+@unit("kkk", "k")
+def fits(count, size, n):
+    """May so many be run apart? Not if they are most of all, nor if their part of a large M would take much room."""
+    wide = side(count + SPARE)
+    copied = count * side(size) if size < n else 0
+    return 3 * count <= 2 * n and wide * wide + copied <= SMALL_MATRIX + n * n // 5
+
+
+@unit("hk", "k")
+def run_few(held, k):
+    """Run few neurons apart from step k on, up to the last step, which all take: a discrete schedule opens its gates
+    there. Ends before if too many wake or one has to be rectified. The step that was reached.
+    """
+    h = carray(held, 1)[0]
+    indices, wide, n, last, start = indices_at(h.indices), h.wide, h.n, h.hold - 1, k
+    wanted, slot, C = row(truths_at(h.truths), WANTED, wide), row(indices, SLOT, wide), numbers_at(h.C)
+    size = choose(held, k)
+    count = row(indices, CURRENT, wide)[0]
+    if not fits(count, size, n):
+        return k
+    N, width = (numbers_at(h.P), n) if size == n else (numbers_at(h.N), side(size))
+    wide_C = side(count + SPARE)
+    take(held, size, k)
+    build(held, count, size, N, width, C, wide_C)
+    length, good = FIRST_BLOCK, True
+    while k < last and good and fits(count, size, n):
+        steps = min(length, last - k)
+        copy_neurons(held, LANES, SAVED, count)
+        logged = run_lanes(held, count, C, wide_C, k, steps)
+        good = logged >= 0
+        slept = quiet(held, count, size, N, width, steps) if good else 0
+        if slept:
+            k, length = k + steps, min(2 * length, LONGEST_BLOCK)
+            following = min(length, last - k)
+            catch_up(held, count, size, steps, following, slept == 2)
+            count = doze(held, count, N, width, C, wide_C, k, following)
+        else:
+            copy_neurons(held, SAVED, LANES, count)
+            undo_growth(held, C, wide_C, count, count + -count % TOGETHER, logged if good else -1 - logged)
+            h.undone += steps
+        for q in range(size if good else 0):
+            if wanted[q] != 0:
+                if count == wide_C:  # no room for another one
+                    for p in range(count):
+                        put_lane_back(held, count, p, N, width, C, wide_C)
+                    if not fits(count, size, n):
+                        break
+                    wide_C = side(count + SPARE)
+                    build(held, count, size, N, width, C, wide_C)
+                wake(held, q, k)
+                add_lane(held, count, q, size, N, width, C, wide_C)
+                count += 1
+    for q in range(size):
+        if slot[q] < 0:
+            wake(held, q, k)
+    if size < n:
+        leave_far(held, size, start, k)
+    put_back(held, count, size, N, width, C, wide_C)
+    return k
+
+
+@unit("h", "k")
+def few(held):
+    """Are few enough active, for now? Not at the onset of a stimulus that is shown from rest."""
+    h = carray(held, 1)[0]
+    y, b, n = row(numbers_at(h.numbers), Y, h.wide), row(numbers_at(h.numbers), B, h.wide), h.n
+    active = driven = 0
+    for i in range(n):
+        active += y[i] > 0
+        driven += b[i] > 0
+    return 2 * active <= n and (active > 0 or 2 * driven <= n)
+
+
+@unit("h")
+def rest(held):
+    """u, y = step(0, 0)."""
+    h = carray(held, 1)[0]
+    numbers, wide = numbers_at(h.numbers), h.wide
+    u, y, drive, new_u, new_y = rows_of(numbers, wide, (U, Y, DRIVE, NEW_U, NEW_Y))
+    for i in range(h.n):
+        u[i], drive[i] = 0, 0
+    after(held, u, h.n)
+    for i in range(h.n):
+        u[i], y[i] = new_u[i], new_y[i]
+
+
+@unit("h")
+def advance(held):
+    """Show all stimuli to the network."""
+    h = carray(held, 1)[0]
+    numbers, wide, item = numbers_at(h.numbers), h.wide, ITEM
+    y = row(numbers, Y, wide)
+    for stimulus in range(h.stimuli):
+        h.x = h.X + stimulus * h.m * item
+        h.x_x = dot(numbers_at(h.x), numbers_at(h.x), h.m)
+        if h.from_rest:
+            rest(held)
+        h.pixels = list_pixels(held)
+        feed_forward(held)
+        k, length = 0, FIRST_STEPS if h.lazy else h.hold
+        while k < h.hold:
+            if h.lazy and h.hold - 1 - k >= WORTHWHILE and few(held):
+                before = k
+                k = run_few(held, k)
+                h.run_apart += k - before
+                length *= 2
+            steps = min(length, h.hold - k)
+            run_all(held, k, steps)
+            k += steps
+        h.t += h.hold
+        fold_W(held)
+        fold_M(held)
+        if h.settled:
+            settled = row(numbers_at(h.settled), stimulus, h.n)
+            for i in range(h.n):
+                settled[i] = y[i]

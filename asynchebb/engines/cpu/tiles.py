@@ -1,7 +1,7 @@
-"""What the cpu engine writes in the compiler's own language: its innermost loop, and the call of a rule.
+"""What the cpu engine writes in the compiler's own language: its innermost loops, places in memory, calls by address.
 
 Numba's own vectors keep sums in memory and go through them once for each few columns. With the sums in
-vector registers the loop is limited by reading the columns alone, which is twice as fast.
+vector registers a loop is limited by reading the columns alone, which is twice as fast.
 """
 
 from llvmlite import ir
@@ -10,61 +10,178 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 VECTOR = 64  # bytes; where the machine's vectors are shorter, the compiler takes several
+INDEX = ir.IntType(64)
+
+
+class Tile:
+    """So many vectors of sums, in registers."""
+
+    def __init__(self, context, builder, place, vectors):
+        number = place.type.pointee
+        self.builder, self.vectors, self.size = builder, vectors, context.get_abi_sizeof(number)
+        self.lanes = VECTOR // self.size
+        self.vector = ir.VectorType(number, self.lanes)
+        self.nothing, self.zero = ir.Constant(self.vector, ir.Undefined), ir.Constant(self.vector, [0.0] * self.lanes)
+        kind, name = ir.FunctionType(self.vector, [self.vector] * 3), f"llvm.fma.v{self.lanes}f{8 * self.size}"
+        self.multiply_add = cgutils.get_or_insert_function(builder.module, kind, name)
+
+    def zeros(self):
+        return [cgutils.alloca_once_value(self.builder, self.zero) for _ in range(self.vectors)]
+
+    def at(self, place, v):
+        place = self.builder.gep(place, [INDEX(v * self.lanes)])
+        return self.builder.bitcast(place, self.vector.as_pointer())
+
+    def load(self, place):
+        parts = (self.builder.load(self.at(place, v), align=self.size) for v in range(self.vectors))
+        return [cgutils.alloca_once_value(self.builder, part) for part in parts]
+
+    def store(self, totals, place):
+        for v, total in enumerate(totals):
+            self.builder.store(self.builder.load(total), self.at(place, v), align=self.size)
+
+    def add_column(self, place, factors_and_totals):
+        """For each pair: totals += factor · what is at this place, which is read once."""
+        to_all = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
+        spread = []
+        for factor, _ in factors_and_totals:
+            first = self.builder.insert_element(self.nothing, factor, INDEX(0))
+            spread.append(self.builder.shuffle_vector(first, self.nothing, to_all))
+        for v in range(self.vectors):
+            part = self.builder.load(self.at(place, v), align=self.size)
+            for factor, (_, totals) in zip(spread, factors_and_totals, strict=True):
+                new = self.builder.call(self.multiply_add, [part, factor, self.builder.load(totals[v])])
+                self.builder.store(new, totals[v])
 
 
 @intrinsic(prefer_literal=True)
-def sum_columns(context, P, columns, y, count, backwards, first, vectors, sums):
-    """sums[first:last] = Σ_j y_j P[j, first:last] over the first `count` of the columns j, or over them backwards.
-
-    It is last = first + `vectors` vectors of VECTOR bytes; `vectors` is a number known when compiling.
+def sum_tile(context, C, width, y, new, before, after, own, last, now, then, vectors):
+    """now += C @ y over the columns before … after and own … last, and then = C @ new over the columns
+    before … after, which are read once for both; C, now and then begin at the first of so many vectors of rows.
     """
-    signature = types.void(P, columns, y, types.int64, types.boolean, types.int64, vectors, sums)
+    signature = types.void(C, types.int64, y, new, *[types.int64] * 4, now, then, vectors)
 
     def generate(context, builder, signature, values):
-        P, columns, y, sums = (context.make_array(signature.args[k])(context, builder, values[k]) for k in (0, 1, 2, 7))
-        count, backwards, first = values[3], values[4], values[5]
-        width = cgutils.unpack_tuple(builder, P.shape, 2)[1]
-        number, index = P.data.type.pointee, ir.IntType(64)
-        size = context.get_abi_sizeof(number)
-        lanes = VECTOR // size
-        vector = ir.VectorType(number, lanes)
-        nothing, zero = ir.Constant(vector, ir.Undefined), ir.Constant(vector, [0.0] * lanes)
-        to_all = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+        C, width, y, new, before, after, own, last, now, then, _ = values
+        tile = Tile(context, builder, C, vectors.literal_value)
+        totals, next_totals = tile.load(now), tile.zeros()
+        with cgutils.for_range_slice(builder, before, after, INDEX(1), intp=INDEX) as (j, _):
+            factors = (builder.load(builder.gep(rates, [j])) for rates in (y, new))
+            pairs = list(zip(factors, (totals, next_totals), strict=True))
+            tile.add_column(builder.gep(C, [builder.mul(j, width)]), pairs)
+        with cgutils.for_range_slice(builder, own, last, INDEX(1), intp=INDEX) as (j, _):
+            y_j = builder.load(builder.gep(y, [j]))
+            tile.add_column(builder.gep(C, [builder.mul(j, width)]), [(y_j, totals)])
+        tile.store(totals, now)
+        tile.store(next_totals, then)
+        return context.get_dummy_value()
 
-        def place(array, start, v):
-            position = builder.add(start, index(v * lanes))
-            return builder.bitcast(builder.gep(array.data, [position]), vector.as_pointer())
+    return signature, generate
 
-        name = f"llvm.fma.v{lanes}f{8 * size}"
-        multiply_add = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector] * 3), name)
-        totals = [cgutils.alloca_once_value(builder, zero) for _ in range(vectors.literal_value)]
-        with cgutils.for_range(builder, count, intp=index) as loop:
-            q = builder.select(backwards, builder.sub(builder.sub(count, index(1)), loop.index), loop.index)
-            j = builder.load(builder.gep(columns.data, [q]))
-            y_j = builder.load(builder.gep(y.data, [j]))
-            y_j = builder.shuffle_vector(builder.insert_element(nothing, y_j, index(0)), nothing, to_all)
-            start = builder.add(builder.mul(j, width), first)
-            for v, total in enumerate(totals):
-                part = builder.load(place(P, start, v), align=size)
-                builder.store(builder.call(multiply_add, [part, y_j, builder.load(total)]), total)
-        for v, total in enumerate(totals):
-            builder.store(builder.load(total), place(sums, first, v), align=size)
+
+@intrinsic(prefer_literal=True)
+def sum_columns(context, N, width, columns, count, rates, sums, apart, vectors, results):
+    """sums_r = Σ_k rates_r[k] N[columns[k]] over so many columns, for so many vectors of rows and results r, which are
+    `apart` from each other; the columns are read once.
+    """
+    signature = types.void(N, types.int64, columns, types.int64, rates, sums, types.int64, vectors, results)
+
+    def generate(context, builder, signature, values):
+        N, width, columns, count, rates, sums, apart, *_ = values
+        tile = Tile(context, builder, N, vectors.literal_value)
+        starts = [builder.mul(INDEX(r), apart) for r in range(results.literal_value)]
+        totals = [tile.zeros() for _ in starts]
+        with cgutils.for_range(builder, count, intp=INDEX) as loop:
+            j = builder.load(builder.gep(columns, [loop.index]))
+            factors = (builder.load(builder.gep(rates, [builder.add(start, loop.index)])) for start in starts)
+            tile.add_column(builder.gep(N, [builder.mul(j, width)]), list(zip(factors, totals, strict=True)))
+        for start, result in zip(starts, totals, strict=True):
+            tile.store(result, builder.gep(sums, [start]))
         return context.get_dummy_value()
 
     return signature, generate
 
 
 @intrinsic
+def dot_vectors(context, a, b, count):
+    """Σ_k a[k] b[k], in whole vectors."""
+    signature = a.dtype(a, b, types.int64)
+
+    def generate(context, builder, signature, values):
+        a, b, count = values
+        tile = Tile(context, builder, a, 1)
+        (total,) = tile.zeros()
+        with cgutils.for_range_slice(builder, INDEX(0), count, INDEX(tile.lanes), intp=INDEX) as (k, _):
+            parts = [builder.load(tile.at(builder.gep(place, [k]), 0), align=tile.size) for place in (a, b)]
+            builder.store(builder.call(tile.multiply_add, [*parts, builder.load(total)]), total)
+        result, lanes = builder.load(total), tile.lanes
+        while lanes > 1:  # the upper half onto the lower one: the order of the sum is the same everywhere
+            lanes //= 2
+            nothing = ir.Constant(result.type, ir.Undefined)
+            places = (ir.Constant(ir.VectorType(ir.IntType(32), lanes), [*range(k, k + lanes)]) for k in (0, lanes))
+            result = builder.fadd(*(builder.shuffle_vector(result, nothing, half) for half in places))
+        return builder.extract_element(result, INDEX(0))
+
+    return signature, generate
+
+
+@intrinsic
+def row(context, base, index, width):
+    """The place where a row of so many begins."""
+    signature = base(base, types.int64, types.int64)
+
+    def generate(context, builder, signature, values):
+        return builder.gep(values[0], [builder.mul(values[1], values[2])])
+
+    return signature, generate
+
+
+@intrinsic
+def rows_of(context, base, width, which):
+    """The places where these rows begin."""
+    signature = types.UniTuple(base, len(which))(base, types.int64, which)
+
+    def generate(context, builder, signature, values):
+        base, width, which = values
+        parts = zip(signature.args[2], cgutils.unpack_tuple(builder, which), strict=True)
+        indices = (context.cast(builder, index, kind, types.int64) for kind, index in parts)
+        places = [builder.gep(base, [builder.mul(index, width)]) for index in indices]
+        return context.make_tuple(builder, signature.return_type, places)
+
+    return signature, generate
+
+
+@intrinsic
+def address(context, place):
+    signature = types.int64(place)
+
+    def generate(context, builder, signature, values):
+        return builder.ptrtoint(values[0], INDEX)
+
+    return signature, generate
+
+
+def place_of(kind):
+    """A function that makes a place for numbers of this kind of an address."""
+    pointer = types.CPointer(kind)
+
+    @intrinsic
+    def place(context, address):
+        def generate(context, builder, signature, values):
+            return builder.inttoptr(values[0], context.get_value_type(pointer))
+
+        return pointer(types.int64), generate
+
+    return place
+
+
+@intrinsic
 def call_at(context, address, given):
-    """Call the compiled function at this address with these numbers, and with the places where these arrays begin."""
+    """Call the compiled function at this address with these numbers and places."""
     signature = types.void(types.int64, given)
 
     def generate(context, builder, signature, values):
-        def passed(kind, value):
-            return context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
-
-        parts = cgutils.unpack_tuple(builder, values[1])
-        arguments = [passed(*pair) for pair in zip(signature.args[1].types, parts, strict=True)]
+        arguments = cgutils.unpack_tuple(builder, values[1])
         kind = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
         builder.call(builder.inttoptr(values[0], kind.as_pointer()), arguments)
         return context.get_dummy_value()

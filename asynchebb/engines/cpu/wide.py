@@ -1,94 +1,161 @@
-"""The passes over W and M of `columns.py`, spread over all cores: what the loop of a large network uses.
+"""The passes over W and M spread over all cores: what the loop of a large network uses.
 
 Each sum is still one core's, in the same order: the results have the same bits on any number of cores.
 """
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numba import njit, prange
+from numba import carray, prange
+
+from asynchebb.engines.cpu.tiles import VECTOR, address, row, rows_of
+from asynchebb.engines.cpu.units import unit
 
 if TYPE_CHECKING:  # `cpu` puts those for one core in their place, and this module on top of them
     from asynchebb.engines.cpu.columns import (
-        INNER,
+        ITEM,
+        LANE,
         LANES,
+        NEAR,
+        NEURON,
+        ROWS,
+        SLOT,
+        WHO,
+        B,
+        S,
         feed_forward_rows,
-        fetch,
         fold_columns,
-        hebb,
         hebb_columns,
-        lateral_near,
+        indices_at,
         lateral_rows,
-        list_pixels,
+        numbers_at,
         rows_to_fold,
     )
-elif "INNER" not in globals():
-    raise ImportError(f"{__name__} cannot be imported by itself: asynchebb.engines.cpu compiles it")
+    from asynchebb.engines.cpu.lanes import (
+        FELT,
+        LANE_FELT,
+        add_up,
+        copy_neuron,
+        empty_lanes,
+        feel_rows,
+        fetch,
+        gather,
+        tile_start,
+        tiles_of,
+    )
 
-SPREAD = {**INNER, "parallel": True}
+    hebb_alone = build_alone = sum_lanes_alone = held_of = row
+elif "number" not in globals():
+    raise ImportError(f"{__name__} cannot be imported by itself: asynchebb.engines.cpu compiles it")
+else:
+    hebb_alone, build_alone, sum_lanes_alone = hebb, build, sum_lanes  # noqa: F821
+
+SPREAD_LANES = 500_000  # entries of C from which on all cores share a step
 PARTS = 16  # of a pass, for the cores to share
 LITTLE = 200_000  # multiplications that one core has done by the time that the others have heard of them
 
-lateral_near_alone, fetch_alone, hebb_alone = lateral_near, fetch, hebb
 
-
-@njit(**SPREAD)
-def feed_forward(W, x, every):
-    pixels, count = list_pixels(x)
-    n = len(W)
-    for part in prange(PARTS):
-        feed_forward_rows(W, x, pixels, count, n * part // PARTS, n * (part + 1) // PARTS, every)
-    return count
-
-
-@njit(**SPREAD)
-def lateral(P, active, y, count, inhibition):
-    n = len(P)
+@unit("h", spread=True)
+def feed_forward(held):
+    h = carray(held, 1)[0]
+    n, m, count, W, x, listed, item = h.n, h.m, h.pixels, h.W, h.x, h.listed, ITEM
+    b = h.numbers + B * h.wide * item
     for part in prange(PARTS):
         first, last = n * part // PARTS, n * (part + 1) // PARTS
-        lateral_rows(P, np.uint64(first), np.uint64(last), active, y, count, inhibition)
+        w, out = numbers_at(W + first * m * item), numbers_at(b + first * item)
+        feed_forward_rows(w, numbers_at(x), out, indices_at(listed), count, m, last - first)
 
 
-@njit(**SPREAD)
-def lateral_near(Q, first, last, active, y, count, backwards, inhibition):
-    if count * (last - first) < LITTLE:
-        lateral_near_alone(Q, first, last, active, y, count, backwards, inhibition)
+@unit("ykcyky", spread=True)
+def lateral(P, n, active, y, count, inhibition):
+    if count * n < LITTLE:
+        lateral_rows(P, n, active, y, count, inhibition, n)
         return
-    groups = (last - first) // LANES
+    P_at, active_at, y_at, out_at, item = address(P), address(active), address(y), address(inhibition), ITEM
     for part in prange(PARTS):
-        start, end = first + LANES * (groups * part // PARTS), first + LANES * (groups * (part + 1) // PARTS)
-        lateral_near_alone(Q, start, end, active, y, count, backwards, inhibition)
+        first, last = n * part // PARTS, n * (part + 1) // PARTS
+        p, out = numbers_at(P_at + first * item), numbers_at(out_at + first * item)
+        lateral_rows(p, n, indices_at(active_at), numbers_at(y_at), count, out, last - first)
 
 
-@njit(**SPREAD)
-def fetch(P, near, size, columns, first, last, fetched, Q):
-    if (last - first) * size < LITTLE:
-        fetch_alone(P, near, size, columns, first, last, fetched, Q)
+@unit("hykkkk", spread=True)
+def feel(held, N, width, count, size, results):
+    if count * size < LITTLE:
+        feel_rows(held, N, width, count, 0, size, results)
         return
-    for k in prange(last - first):
-        fetch_alone(P, near, size, columns, first + k, first + k + 1, fetched, Q)
+    held_at, N_at = address(held), address(N)
+    for part in prange(PARTS):
+        first, last = size * part // PARTS, size * (part + 1) // PARTS
+        feel_rows(held_of(held_at), numbers_at(N_at), width, count, first, last, results)
 
 
-@njit(**SPREAD)
+@unit("ykcykykc", spread=True)
 def hebb(P, n, active, y, count, gains, grew, rows):
     if 8 * grew <= n or count * n < LITTLE:
         hebb_alone(P, n, active, y, count, gains, grew, rows)
         return
-    for q in prange(count):
-        hebb_columns(P, n, active, y, q, q + 1, gains)
+    P_at, active_at, y_at, gains_at = address(P), address(active), address(y), address(gains)
+    for part in prange(PARTS):
+        first, last = count * part // PARTS, count * (part + 1) // PARTS
+        hebb_columns(
+            numbers_at(P_at), n, indices_at(active_at), numbers_at(y_at), first, last, numbers_at(gains_at)
+        )  # fmt: skip
 
 
-@njit(**INNER)
+@unit("ykcykyy")
 def hebb_and_lateral(P, n, active, y, count, gains, inhibition):
     hebb(P, n, active, y, count, gains, n, active)
-    lateral(P, active, y, count, inhibition)
+    lateral(P, n, active, y, count, inhibition)
 
 
-@njit(**SPREAD)
-def fold_M(P, s, grown, rows, largest, smallest):
-    n = len(P)
-    count = rows_to_fold(P, s, grown, rows, largest, smallest)
-    for part in prange(PARTS):
-        fold_columns(P, n * part // PARTS, n * (part + 1) // PARTS, s, rows, count)
+@unit("h", spread=True)
+def fold_M(held):
+    h = carray(held, 1)[0]
+    n, P, item = h.n, h.P, ITEM
+    s_at, rows_at = h.numbers + S * h.wide * item, h.indices + ROWS * h.wide * 8
+    count = rows_to_fold(held)
+    if count:
+        for part in prange(PARTS):
+            first, last = n * part // PARTS, n * (part + 1) // PARTS
+            fold_columns(numbers_at(P), n, first, last, numbers_at(s_at), indices_at(rows_at), count)
+    s = numbers_at(s_at)
     for i in range(n):
         s[i] = 1
+
+
+@unit("hkkykyk", spread=True)
+def build(held, count, size, N, width, C, wide_C):
+    if count * count < LITTLE:
+        build_alone(held, count, size, N, width, C, wide_C)
+        return
+    h = carray(held, 1)[0]
+    indices, numbers, wide = indices_at(h.indices), numbers_at(h.numbers), h.wide
+    lane, who, neuron, slot = rows_of(indices, wide, (LANE, WHO, NEURON, SLOT))
+    felt, lane_felt = rows_of(numbers, wide, (FELT, LANE_FELT))
+    for p in range(count):
+        q = lane[p]
+        copy_neuron(held, NEAR, q, LANES, p)
+        who[p], slot[q], lane_felt[p] = neuron[q], p, felt[q]
+    held_at, N_at, C_at, lane_at, item = address(held), address(N), address(C), address(lane), ITEM
+    for p in prange(count):
+        q = indices_at(lane_at)[p]
+        fetch(held_of(held_at), size, numbers_at(N_at), q)
+        column = numbers_at(N_at + q * width * item)
+        gather(column, indices_at(lane_at), numbers_at(C_at + p * wide_C * item), count)
+    empty_lanes(held, count)
+
+
+@unit("ykykkyyk", spread=True)
+def sum_lanes(C, wide_C, y, count, width, sums, unused, part):
+    if count * width < LITTLE or part != 0:
+        sum_lanes_alone(C, wide_C, y, count, width, sums, unused, part)
+        return
+    C_at, y_at, sums_at, unused_at, item = address(C), address(y), address(sums), address(unused), ITEM
+    per = VECTOR // ITEM
+    tiles = tiles_of(width, per)
+    for p in range(width):
+        sums[p] = 0
+    for tile in prange(tiles):
+        start, end = tile_start(tile, tiles, width, per), tile_start(tile + 1, tiles, width, per)
+        rates, out = numbers_at(y_at), numbers_at(sums_at + start * item)
+        rest = numbers_at(unused_at + start * item)
+        add_up(numbers_at(C_at + start * item), wide_C, rates, rates, 0, 0, 0, count, out, rest, (end - start) // per)
