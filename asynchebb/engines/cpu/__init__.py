@@ -16,11 +16,12 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,6 +43,7 @@ FUNCTIONS = {
 }
 
 _in_use: list[Any] = []  # compiled functions, which are called by address
+_last_room = threading.local()
 
 MOST_COMPILERS = 4  # processes that compile the loop
 WIDE = 2_000  # neurons from which on one network uses all cores
@@ -56,52 +58,81 @@ def advance(
     from_rest: bool = False,
     settled: np.ndarray | None = None,
 ) -> State:
-    n, m, dtype = network.n, network.m, state.W.dtype
+    n, dtype = network.n, state.W.dtype
     module = loop(dtype, n >= WIDE)
-    wide = n + -n % module.TOGETHER + module.TOGETHER
-    numbers = _aligned((module.NUMBER_ROWS, wide), dtype)
-    indices = _aligned((module.INDEX_ROWS, wide), np.dtype(np.int64))
-    truths = _aligned((module.TRUTH_ROWS, wide), np.dtype(np.uint8))
+    room = _room(module, n, network.m, dtype)
+    numbers, indices = room.arrays["numbers"], room.arrays["indices"]
     for place, values in ((module.U, state.u), (module.Y, state.y), (module.A, state.a), (module.S, 1)):
         numbers[place, :n] = values
-    indices[module.ALL, :n], indices[module.WHOLE, :n] = state.c, np.arange(n)
-    # What of these is not used takes no memory.
-    matrices = {name: _aligned((n, n + 2 * module.TOGETHER), dtype) for name in ("N", "C", "saved_C", "log")}
-    arrays = {
-        **{"W": state.W, "P": state.M.T, "X": X},  # M by presynaptic column lies in one piece
-        **{"numbers": numbers, "indices": indices, "truths": truths, "listed": np.empty(m, np.int64)},
-        **{"history": _aligned((module.LONGEST_BLOCK + 1, wide), dtype), **matrices},
-        **{f"trace_{name}": trace for name, trace in traces._asdict().items()},
-        "settled": np.empty(0, dtype) if settled is None else settled,
-    }
+    indices[module.ALL, :n] = state.c
     floor, additive = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "additive", False)
-    held = np.zeros(1, units.held_type(dtype))
-    sizes = {"n": n, "m": m, "wide": wide, "hold": hold, "from_rest": from_rest, "stimuli": len(X)}
     # A floor takes from every synapse, and sleeping neurons' gates are not looked at one by one.
-    lazy = additive and floor == 0 and traces.burst.size == 0
-    constants, addresses = [], {}
+    lazy = bool(additive and floor == 0 and traces.burst.size == 0)
+    given = {"hold": hold, "from_rest": from_rest, "stimuli": len(X), "lazy": lazy}
+    arrays = {"W": state.W, "P": state.M.T, "X": X}  # M by presynaptic column lies in one piece
+    arrays |= {f"trace_{name}": trace for name, trace in zip(traces._fields, traces, strict=True)}
+    if settled is not None:
+        arrays["settled"] = settled
     for kind in FUNCTIONS:
         record = getattr(network, kind)
-        constants.append(np.array([*equations.constants(record).values(), 0], dtype))
-        addresses[kind] = constants[-1].ctypes.data
-        for function, compiled_one in kernels(kind, record.__class__, dtype).items():
-            addresses[function] = compiled_one.address
-    places = {name: array.ctypes.data if array.size else 0 for name, array in arrays.items()}
-    for name, value in (*sizes.items(), *places.items(), *addresses.items()):
-        held[name] = value
-    held["lazy"], held["floor"], held["smallest"] = lazy, floor, VANISHING
-    module.run(held.ctypes.data)
+        arrays[kind] = np.array([*equations.constants(record).values(), 0], dtype)
+        given |= kernels(kind, record.__class__, dtype)
+    given |= {name: _address(array) for name, array in arrays.items() if array.size}
+    counts = np.ndarray(len(units.COUNTS), np.int64, room.held)  # the first fields of the record
+    counts[:] = [given.get(name, 0) or room.given.get(name, 0) for name in units.COUNTS]
+    room.held["floor"], room.held["smallest"] = floor, VANISHING
+    module.run(room.address)
     state.u[:], state.y[:], state.a[:] = (numbers[place, :n] for place in (module.U, module.Y, module.A))
     state.c[:] = indices[module.ALL, :n]
     return state
 
 
+class Room(NamedTuple):
+    """What the loop works in: its record and where that is, the sizes and addresses in there that stay the same, and
+    the arrays."""
+
+    held: np.ndarray
+    address: int
+    given: dict[str, int]
+    arrays: dict[str, np.ndarray]
+
+
+def _room(module: ModuleType, n: int, m: int, dtype: np.dtype) -> Room:
+    """Room for this network: that of the thread's last call if it was as large, since a call may be short."""
+    key = module, n, m
+    if vars(_last_room).get("key") != key:
+        wide = n + -n % module.TOGETHER + module.TOGETHER
+        arrays = {
+            "numbers": _aligned((module.NUMBER_ROWS, wide), dtype),
+            "indices": _aligned((module.INDEX_ROWS, wide), np.dtype(np.int64)),
+            "truths": _aligned((module.TRUTH_ROWS, wide), np.dtype(np.uint8)),
+            "listed": np.empty(m, np.int64),
+            "history": _aligned((module.LONGEST_BLOCK + 1, wide), dtype),
+            # What of these is not used takes no memory.
+            **{name: _aligned((n, n + 2 * module.TOGETHER), dtype) for name in ("N", "C", "saved_C", "log")},
+        }
+        for name in ("numbers", "indices", "truths"):
+            arrays[name][:] = 0
+        arrays["indices"][module.WHOLE, :n] = np.arange(n)
+        held = np.zeros(1, units.held_type(dtype))
+        addresses = {name: _address(array) for name, array in arrays.items()}
+        room = Room(held, _address(held), {"n": n, "m": m, "wide": wide, **addresses}, arrays)
+        if n >= WIDE:  # too large to be kept
+            return room
+        _last_room.key, _last_room.room = key, room
+    return _last_room.room
+
+
 def _aligned(shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
-    """Zeros that begin where a vector does: reading one that lies in two lines of the cache takes twice as long."""
+    """Space that begins where a vector does: reading one that lies in two lines of the cache takes twice as long."""
     size = shape[0] * shape[1] * dtype.itemsize
-    space = np.zeros(size + tiles.VECTOR, np.uint8)
-    start = -space.ctypes.data % tiles.VECTOR
+    space = np.empty(size + tiles.VECTOR, np.uint8)
+    start = -_address(space) % tiles.VECTOR
     return space[start : start + size].view(dtype).reshape(shape)
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
 
 
 def threads(network: Network) -> int:
@@ -212,8 +243,8 @@ def compile_part(dtype: str, wide: bool, part: int, parts: int) -> None:
 
 
 @cache
-def kernels(kind: str, cls: type, dtype: np.dtype) -> dict[str, Any]:
-    """The functions of these equations, compiled now or before; the loop calls them by their `address`."""
+def kernels(kind: str, cls: type, dtype: np.dtype) -> dict[str, int]:
+    """The addresses of the functions of these equations, compiled now or before."""
     import numba
     from filelock import FileLock
 
@@ -227,12 +258,12 @@ def kernels(kind: str, cls: type, dtype: np.dtype) -> dict[str, Any]:
         for method in equations.METHODS[kind]:
             setattr(module, method, numba.njit(error_model="numpy")(_moved(getattr(cls, method), module)))
         vars(module)["number"] = dtype.type
-        return {
-            function: numba.cfunc(units.signature("h" + takes, "", dtype, record), cache=True, error_model="numpy")(
-                vars(module)[function]
-            )
-            for function, takes in FUNCTIONS[kind].items()
-        }
+        addresses = {}
+        for function, takes in FUNCTIONS[kind].items():
+            signature = units.signature("h" + takes, "", dtype, record)
+            _in_use.append(numba.cfunc(signature, cache=True, error_model="numpy")(vars(module)[function]))
+            addresses[function] = _in_use[-1].address
+    return addresses
 
 
 def kernels_name(cls: type, dtype: np.dtype) -> str:

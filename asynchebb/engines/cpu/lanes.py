@@ -19,6 +19,7 @@ from asynchebb.engines.cpu.units import unit
 
 if TYPE_CHECKING:  # `cpu` puts them in their place
     from asynchebb.engines.cpu.columns import (
+        ACTIVE,
         ALL,
         CURRENT,
         DEVIATION,
@@ -196,25 +197,39 @@ def put_lane_back(held, count, p, N, width, C, wide_C):
             N[lane[q] * width + lane[p]] = C[q * wide_C + p]
 
 
-@unit("hkkykyk")
-def drop_lane(held, count, p, N, width, C, wide_C):
-    """Put lane p to sleep; the last lane takes its place."""
+@unit("hkykykb", "k")
+def drop_lanes(held, count, N, width, C, wide_C, dropped):
+    """Put these lanes to sleep; the last ones that are left take their places. How many are left."""
     h = carray(held, 1)[0]
-    put_lane_back(held, count, p, N, width, C, wide_C)
-    lane, who = rows_of(indices_at(h.indices), h.wide, (LANE, WHO))
-    slot, felt = row(indices_at(h.indices), SLOT, h.wide), row(numbers_at(h.numbers), LANE_FELT, h.wide)
-    last = count - 1
-    slot[lane[p]] = -1
-    if p < last:
-        copy_neuron(held, LANES, last, LANES, p)
-        lane[p], who[p], felt[p] = lane[last], who[last], felt[last]
+    lane, who, slot, holes, movers = rows_of(indices_at(h.indices), h.wide, (LANE, WHO, SLOT, ROWS, ACTIVE))
+    felt, left, moved = row(numbers_at(h.numbers), LANE_FELT, h.wide), count, 0
+    for p in range(count):
+        if dropped[p] != 0:
+            put_lane_back(held, count, p, N, width, C, wide_C)
+            slot[lane[p]] = -1
+            left -= 1
+    mover = count
+    for p in range(left):
+        if dropped[p] != 0:
+            mover -= 1
+            while dropped[mover] != 0:
+                mover -= 1
+            holes[moved], movers[moved] = p, mover
+            moved += 1
+    for r in range(moved):
+        p, mover = holes[r], movers[r]
+        copy_neuron(held, LANES, mover, LANES, p)
+        lane[p], who[p], felt[p] = lane[mover], who[mover], felt[mover]
         slot[lane[p]] = p
-        old, new = row(C, last, wide_C), row(C, p, wide_C)
+        old, new = row(C, mover, wide_C), row(C, p, wide_C)
         for q in range(count):
             new[q] = old[q]
-        for q in range(last):
-            C[q * wide_C + p] = C[q * wide_C + last]
-    empty_lanes(held, last)
+    for q in range(left):  # column after column, which finds each in the nearest cache
+        column = row(C, q, wide_C)
+        for r in range(moved):
+            column[holes[r]] = column[movers[r]]
+    empty_lanes(held, left)
+    return left
 
 
 @unit("hkkykyk")

@@ -101,7 +101,7 @@ if TYPE_CHECKING:  # `cpu` puts compiled ones in their place: those for one core
         add_up,
         build,
         copy_neurons,
-        drop_lane,
+        drop_lanes,
         feel,
         grow_lanes,
         put_back,
@@ -117,9 +117,10 @@ if TYPE_CHECKING:  # `cpu` puts compiled ones in their place: those for one core
 elif "number" not in globals():
     raise ImportError(f"{__name__} cannot be imported by itself: asynchebb.engines.cpu compiles it")
 
-FIRST_BLOCK, LONGEST_BLOCK = 4, 32  # steps; after a block that could be kept, the next one is twice as long
+FIRST_BLOCK, LONGEST_BLOCK = 4, 32  # steps; after a block that was kept, the next one is half as long again
 FIRST_STEPS = 4  # steps of all neurons before it is seen whether few can be run apart; then twice as many
 WORTHWHILE = 32  # steps left for which it pays to run few neurons apart
+ONSET = 24  # steps in which many neurons fall silent, if all start from rest
 RELIST = 4  # steps after which neurons that fell silent are left out, where all are run: at an onset many do
 CAUTION = 0.001  # the share by which inhibition may fall faster from one block to the next than it has
 GOES_ON = 0.7  # how much of its fall in one block inhibition is expected to fall again in the next, if as long
@@ -405,12 +406,10 @@ def doze(held, count, N, width, C, wide_C, k, following):
     for p in range(count):
         stays = (new_a[p] == a[p]) & (leak_w[p] == 0) & (leak_m[p] == 0)  # as it is, at an update in silence
         sleeping[p] = (sleeping[p] != 0) & (new_y[p] <= 0) & ((closed[p] != 0) | stays)
-    for p in range(count - 1, -1, -1):
+    for p in range(count):
         if sleeping[p] != 0:
             current[lane[p]], wanted[lane[p]] = k, 0
-            drop_lane(held, count, p, N, width, C, wide_C)
-            count -= 1
-    return count
+    return drop_lanes(held, count, N, width, C, wide_C, sleeping)
 
 
 @unit("hkk")
@@ -479,7 +478,7 @@ def run_few(held, k):
         good = logged >= 0
         slept = quiet(held, count, size, N, width, steps) if good else 0
         if slept:
-            k, length = k + steps, min(2 * length, LONGEST_BLOCK)
+            k, length = k + steps, min(length + length // 2, LONGEST_BLOCK)
             following = min(length, last - k)
             catch_up(held, count, size, steps, following, slept == 2)
             count = doze(held, count, N, width, C, wide_C, k, following)
@@ -508,16 +507,17 @@ def run_few(held, k):
     return k
 
 
-@unit("h", "k")
-def few(held):
-    """Are few enough active, for now? Not at the onset of a stimulus that is shown from rest."""
+@unit("hk", "k")
+def few(held, k):
+    """Are few enough active, for now? At an onset it pays to wait until half of all are silent: soon more will be."""
     h = carray(held, 1)[0]
-    y, b, n = row(numbers_at(h.numbers), Y, h.wide), row(numbers_at(h.numbers), B, h.wide), h.n
-    active = driven = 0
+    n, active, driven = h.n, 0, 0
+    y, b = rows_of(numbers_at(h.numbers), h.wide, (Y, B))
     for i in range(n):
         active += y[i] > 0
         driven += b[i] > 0
-    return 2 * active <= n and (active > 0 or 2 * driven <= n)
+    most = n // 2 if k < ONSET else 2 * n // 3
+    return active <= most and (active > 0 or driven <= most)
 
 
 @unit("h")
@@ -548,7 +548,7 @@ def advance(held):
         feed_forward(held)
         k, length = 0, FIRST_STEPS if h.lazy else h.hold
         while k < h.hold:
-            if h.lazy and h.hold - 1 - k >= WORTHWHILE and few(held):
+            if h.lazy and h.hold - 1 - k >= WORTHWHILE and few(held, k):
                 before = k
                 k = run_few(held, k)
                 h.run_apart += k - before
