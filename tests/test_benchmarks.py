@@ -26,7 +26,7 @@ bench.SYSTEMS = {{
     "NumPy": ("numpy_loops", {{}}, ("asynchronous",), 1, 1),
 }}
 row = bench.compare("asynchronous", 100, 5, tuple(bench.SYSTEMS))
-rest = {{"growth": [], "exponents": {{}}, "cold start": {{"first ever, s": 1, "later, s": 1}}}}
+rest = {{"growth": [], "exponents": {{}}, "cold start": {{"first ever, s": 1, "new combination, s": 1, "later, s": 1}}}}
 print(json.dumps([row, bench.table({{"systems": tuple(bench.SYSTEMS), "cases": [row], **rest}})]))
 """
 

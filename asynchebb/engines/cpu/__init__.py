@@ -31,7 +31,7 @@ from asynchebb.engines.traces import Traces
 from asynchebb.network import VANISHING, Network, State
 from asynchebb.threads import cores
 
-# Of which the loop is made, for one core or all; each is given what was before.
+# The files that the loop is made of, for one core or for all; each is given what the ones before it define.
 FILES = {False: ("columns", "lanes", "loop"), True: ("columns", "lanes", "wide", "loop")}
 KERNELS = "kernels"
 
@@ -230,7 +230,7 @@ def _compile_side_by_side(dtype: np.dtype, wide: bool) -> None:
 
 
 def compile_part(dtype: str, wide: bool, part: int, parts: int) -> None:
-    """Compile every so-manieth unit into the cache. They cannot be run here, where the others' places are not known."""
+    """Compile one unit in so many `parts` into the cache. They cannot be run here: where the others are is not known."""
     import gc
 
     import llvmlite.binding

@@ -3,7 +3,7 @@
 Of all neurons the near ones are those that could become active in this hold; N is their part of M̂,
 by presynaptic neuron like P, and is P itself where all are near. Of these the lanes are those that
 are run at every step: the active ones, and those that may soon be. C is the lanes' part of N. The
-other near neurons are asleep. Of both it is known what they FELT at the begin of a block of steps:
+other near neurons are asleep. Of both it is known what they FELT at the beginning of a block of steps:
 the inhibition M̂ @ y.
 
     NEURON   which of all neurons a near one is      LANE   which of the near neurons a lane is

@@ -178,13 +178,9 @@ def run_lanes(held, count, C, wide_C, k, steps):
     """
     h = carray(held, 1)[0]
     numbers, wide, per, width = numbers_at(h.numbers), h.wide, VECTOR // ITEM, count + -count % TOGETHER
-    y, history, c = (
-        row(numbers, LANES + Y, wide),
-        numbers_at(h.history),
-        row(indices_at(h.indices), LANES // GROUP, wide),
-    )
-    u, b, s = rows_of(numbers, wide, (LANES + U, LANES + B, LANES + S))
-    in_log, who = row(truths_at(h.truths), LOGGED, wide), row(indices_at(h.indices), WHO, wide)
+    u, y, b, s = rows_of(numbers, wide, (LANES + U, LANES + Y, LANES + B, LANES + S))
+    history, in_log = numbers_at(h.history), row(truths_at(h.truths), LOGGED, wide)
+    c, who = rows_of(indices_at(h.indices), wide, (LANES // GROUP, WHO))
     now, then, felt = rows_of(numbers, wide, (NOW, THEN, LANE_FELT))
     for p in range(width):
         history[p], in_log[p], now[p] = 0, 0, 0
