@@ -277,16 +277,20 @@ def draw(results, path):
     left.bar_label(bars, [f"{speeds[name]:,.0f}" for name in names], padding=3, fontsize=8)
     left.set(xscale="log", xlabel="Euler steps per second, one core", title="n = 500, m = 196, asynchronous Hebbian")
     left.set_xlim(min(speeds.values()) / 2, max(speeds.values()) * 8)
-    for cores, marker in ((1, "o-"), (None, "s--")):
-        rows = [row for row in results["growth"] if row["m"] == 196 and (row["cores"] == 1) == (cores == 1)]
-        rows = [row for row in rows if row["model"] == POTENTIAL]
-        if rows:
-            label = "one core" if cores == 1 else f"{rows[0]['cores']} cores"
-            right.plot([r["n"] for r in rows], [1e6 * r["seconds/step"] for r in rows], marker, label=label)
+    for model, colour, name in (
+        (POTENTIAL, "tab:blue", "Potential"),
+        (PROJECTED, "tab:orange", "Projected, from rest"),
+    ):
+        grown = [row for row in results["growth"] if row["model"] == model and row["m"] == 196]
+        for cores in sorted({row["cores"] for row in grown}):
+            rows = [row for row in grown if row["cores"] == cores]
+            label = name if cores == 1 else f"{name}, {cores} cores"
+            line = "o-" if cores == 1 else "s--"
+            right.plot([r["n"] for r in rows], [1e6 * r["seconds/step"] for r in rows], line, color=colour, label=label)
     right.set(xscale="log", yscale="log", xlabel="neurons n", ylabel="µs per step", title="scaling (m = 196)")
     right.yaxis.set_major_formatter("{x:g}")
     right.yaxis.set_minor_formatter("")
-    right.legend(frameon=False)
+    right.legend(frameon=False, fontsize=7)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
         axes.title.set_fontsize(9)
