@@ -230,7 +230,7 @@ def _compile_side_by_side(dtype: np.dtype, wide: bool) -> None:
 
 
 def compile_part(dtype: str, wide: bool, part: int, parts: int) -> None:
-    """Compile one unit in so many `parts` into the cache. They cannot be run here: where the others are is not known."""
+    """Compile one unit in so many `parts` into the cache. None can be run here: where the others are is not known."""
     import gc
 
     import llvmlite.binding
