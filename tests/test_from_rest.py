@@ -5,6 +5,7 @@ import pytest
 from test_cli import call_here, refused
 
 import asynchebb as ah
+from asynchebb import provenance
 from asynchebb.checks import InputError
 from asynchebb.sweeps.grid import grid
 
@@ -57,7 +58,8 @@ def test_the_usual_probes_do_as_the_phases_do():
     assert not run.has_own_probes
 
 
-def test_a_run_knows_whether_it_is_from_rest_and_runs_kept_before_there_was_such_a_thing_are_still_found():
+def test_a_run_knows_whether_it_is_from_rest_and_runs_kept_before_there_was_such_a_thing_are_still_found(monkeypatch):
+    monkeypatch.setattr(provenance, "RESULTS_VERSION", 2)  # as it was then
     network = ah.asynchronous(n=20, m=36, reading="notebook")
 
     def identity(network=network, **onset):

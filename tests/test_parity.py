@@ -5,6 +5,7 @@ import importlib
 import os
 import subprocess
 import sys
+import threading
 
 import numba
 import numpy as np
@@ -153,6 +154,31 @@ def test_networks_of_any_size_and_constants_agree_with_the_reference(
         np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), rtol=1e-9, atol=1e-9, err_msg=name)
     np.testing.assert_allclose(fast_traces["y"], slow_traces["y"], rtol=1e-9, atol=1e-9)
     assert np.array_equal(fast_traces["updates"], slow_traces["updates"])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_loop_stays_within_its_room(dtype, monkeypatch):
+    """Its functions know places in memory and no lengths: what lies around its arrays must be as it was."""
+    around, guarded = 4096, []
+
+    def aligned(shape, kind):
+        size = shape[0] * shape[1] * kind.itemsize
+        space = np.full(size + 2 * around + 64, 0xA5, np.uint8)
+        start = around + -(space.ctypes.data + around) % 64
+        guarded.append((space, start, start + size))
+        return space[start : start + size].view(kind).reshape(shape)
+
+    monkeypatch.setattr(cpu, "_aligned", aligned)
+    monkeypatch.setattr(cpu, "_last_room", threading.local())
+    for n in (*range(1, 20), 31, 33, 48, 63, 65, 97, 130):
+        rng = np.random.default_rng(n)
+        for dynamics in (ah.Potential(0.05), ah.Projected(0.05)):
+            for schedule in (ah.Asynchronous(0.1, 5), ah.Continuous(), ah.Discrete()):
+                network = ah.Network(n, 9, dynamics, ah.Hebbian(0.05), schedule, ah.Gaussian(scale=4 / (n + 4)))
+                ah.advance(network, network.init(rng, dtype), rng.random((6, 9)) * (rng.random((6, 9)) < 0.4), hold=80)
+    assert len(guarded) > 100
+    for space, start, end in guarded:
+        assert (space[:start] == 0xA5).all() and (space[end:] == 0xA5).all()
 
 
 def test_code_just_compiled_has_the_same_bits_as_in_a_later_process(tmp_path):

@@ -108,8 +108,8 @@ def _room(module: ModuleType, n: int, m: int, dtype: np.dtype) -> Room:
             "truths": _aligned((module.TRUTH_ROWS, wide), np.dtype(np.uint8)),
             "listed": np.empty(m, np.int64),
             "history": _aligned((module.LONGEST_BLOCK + 1, wide), dtype),
-            # What of these is not used takes no memory.
-            **{name: _aligned((n, n + 2 * module.TOGETHER), dtype) for name in ("N", "C", "saved_C", "log")},
+            # As wide as `lanes.side` makes them at the most; what is not used takes no memory.
+            **{name: _aligned((n, n + 4 * module.TOGETHER), dtype) for name in ("N", "C", "saved_C", "log")},
         }
         for name in ("numbers", "indices", "truths"):
             arrays[name][:] = 0
