@@ -182,7 +182,7 @@ def own_cache(tmp_path):
     shared, own = cpu.cache_folder(), tmp_path / "cache"
     (own / "__pycache__").mkdir(parents=True)
     for name in cpu.loop_names(np.dtype("float32"), False):
-        for file in [*shared.glob(f"{name}.py"), *shared.glob(f"__pycache__/{name}.*")]:
+        for file in [*shared.glob(f"{name}.*"), *shared.glob(f"__pycache__/{name}.*")]:
             shutil.copy2(file, own / file.relative_to(shared))
     return {**os.environ, "ASYNCHEBB_CACHE": str(own)}
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import numba
 import numpy as np
@@ -170,12 +171,18 @@ def test_the_loop_stays_within_its_room(dtype, monkeypatch):
 
     monkeypatch.setattr(cpu, "_aligned", aligned)
     monkeypatch.setattr(cpu, "_last_room", threading.local())
-    for n in (*range(1, 20), 31, 33, 48, 63, 65, 97, 130):
+    for n in (*range(1, 50), 63, 65, 76, 97, 130):
         rng = np.random.default_rng(n)
         for dynamics in (ah.Potential(0.05), ah.Projected(0.05)):
             for schedule in (ah.Asynchronous(0.1, 5), ah.Continuous(), ah.Discrete()):
                 network = ah.Network(n, 9, dynamics, ah.Hebbian(0.05), schedule, ah.Gaussian(scale=4 / (n + 4)))
                 ah.advance(network, network.init(rng, dtype), rng.random((6, 9)) * (rng.random((6, 9)) < 0.4), hold=80)
+        dark = ah.Network(n, 9, ah.Projected(), ah.Hebbian(), ah.Frozen())  # all fall asleep, and none are left
+        ah.advance(dark, dark.init(rng, dtype), np.zeros((2, 9)), hold=80, from_rest=True)
+        state = dark.init(rng, dtype)  # half of them are active, and the others wake together
+        W, M, u = np.ones((n, 9), dtype), np.zeros((n, n), dtype), np.repeat([1.0, -0.06], [n - n // 2, n // 2])
+        waking = replace(dark, dynamics=ah.Potential())
+        ah.advance(waking, state._replace(W=W, M=M, u=u, y=np.maximum(u, 0)), np.ones((1, 9)) / 9, hold=100)
     assert len(guarded) > 100
     for space, start, end in guarded:
         assert (space[:start] == 0xA5).all() and (space[end:] == 0xA5).all()
@@ -279,6 +286,17 @@ def test_a_row_that_fades_within_one_hold_keeps_its_direction(eta, hold, engine)
         for A, B in ((state.W, after.W), (state.M, after.M)):
             assert ah.metrics.weight_similarity(A, B)[:5] == pytest.approx(np.ones(5), abs=1e-4), name
             assert B[:5].max(axis=1) == pytest.approx(np.full(5, VANISHING), rel=1e-3), name
+
+
+@pytest.mark.parametrize("engine", [*FAST, "reference"])
+def test_a_row_that_grew_and_then_faded_within_a_hold_keeps_its_direction(engine):
+    network = ah.Network(3, 1, ah.Potential(), ah.Hebbian(0.2), ah.Continuous())
+    state = network.init(np.random.default_rng(0))
+    state.W[:], state.M[:] = [[0], [1], [1]], [[0, 5, 5], [0, 1, 0], [0, 0, 1]]
+    state.u[:], state.y[:] = [0.1, 1, 1], [0.1, 1, 1]  # the first one is active for a few steps
+    after, traced = ah.advance(network, state, np.ones((1, 1)), hold=500, engine=engine, trace=("y",))
+    assert traced["y"][0, 0] > 0 and not traced["y"][20:, 0].any()
+    assert after.M[0].max() == pytest.approx(VANISHING, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", ["columns", "lanes", "wide", "loop"])

@@ -13,6 +13,7 @@ import ctypes
 import hashlib
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,7 @@ FUNCTIONS = {
 
 _in_use: list[Any] = []  # compiled functions, which are called by address
 _last_room = threading.local()
+_compiling = threading.RLock()
 
 MOST_COMPILERS = 4  # processes that compile the loop
 WIDE = 2_000  # neurons from which on one network uses all cores
@@ -77,6 +79,8 @@ def advance(
         record = getattr(network, kind)
         arrays[kind] = np.array([*equations.constants(record).values(), 0], dtype)
         given |= kernels(kind, record.__class__, dtype)
+    if X.dtype != dtype or not all(array.flags.c_contiguous for array in arrays.values()):
+        raise ValueError("the arrays must be as `engines.prepare` makes them")  # the loop would read something else
     given |= {name: _address(array) for name, array in arrays.items() if array.size}
     counts = np.ndarray(len(units.COUNTS), np.int64, room.held)  # the first fields of the record
     counts[:] = [given.get(name, 0) or room.given.get(name, 0) for name in units.COUNTS]
@@ -101,7 +105,8 @@ def _room(module: ModuleType, n: int, m: int, dtype: np.dtype) -> Room:
     """Room for this network: that of the thread's last call if it was as large, since a call may be short."""
     key = module, n, m
     if vars(_last_room).get("key") != key:
-        wide = n + -n % module.TOGETHER + module.TOGETHER
+        wide, most_wide = n + -n % module.TOGETHER + module.TOGETHER, n + 4 * module.TOGETHER
+        entries = min(n * most_wide, module.SMALL_MATRIX + n * n // 5)  # as many as `loop.fits` allows
         arrays = {
             "numbers": _aligned((module.NUMBER_ROWS, wide), dtype),
             "indices": _aligned((module.INDEX_ROWS, wide), np.dtype(np.int64)),
@@ -109,7 +114,8 @@ def _room(module: ModuleType, n: int, m: int, dtype: np.dtype) -> Room:
             "listed": np.empty(m, np.int64),
             "history": _aligned((module.LONGEST_BLOCK + 1, wide), dtype),
             # As wide as `lanes.side` makes them at the most; what is not used takes no memory.
-            **{name: _aligned((n, n + 4 * module.TOGETHER), dtype) for name in ("N", "C", "saved_C", "log")},
+            "N": _aligned((n, most_wide), dtype),
+            **{name: _aligned((1, entries), dtype) for name in ("C", "saved_C", "log")},
         }
         for name in ("numbers", "indices", "truths"):
             arrays[name][:] = 0
@@ -154,32 +160,40 @@ def warm_up(network: Network, dtype: str = "float32") -> bool:
     return new
 
 
-@cache
 def loop(dtype: np.dtype, wide: bool) -> ModuleType:
     """The loop compiled for numbers of this precision, for all cores or one, or as it was compiled before.
 
     Its `run` takes the address of a record (`units.held_type`).
     """
+    with _compiling:  # or several threads would do so
+        return _loop(dtype, wide)
+
+
+@cache
+def _loop(dtype: np.dtype, wide: bool) -> ModuleType:
     import llvmlite.binding
     import numba
     from filelock import FileLock
 
+    name = loop_names(dtype, wide)[-1]
     # One process compiles and the others wait: it costs them nothing, and all have the same bits.
-    with FileLock(cache_folder() / f"{loop_names(dtype, wide)[-1]}.lock"):
-        if not compiled(loop_names(dtype, wide)[-1]):
+    with FileLock(cache_folder() / f"{name}.lock"):
+        if not compiled(name):
             _say_compiling(f"the loop for {'all cores' if wide else 'one core'}", dtype)
             _compile_side_by_side(dtype, wide)
         if wide:
             # Starts Numba's threads. Code from the cache does not know, in a later process, that it needs them, and
             # would crash.
             numba.get_num_threads()
-        modules = {}
+        modules, addresses = {}, {}
         for module, symbol, compile_ in _units(dtype, wide):
-            modules[symbol] = module
-            _in_use.append(compile_())
-            llvmlite.binding.add_symbol(symbol, _in_use[-1].address)
-    module = modules.popitem()[1]  # the last one knows all others
-    vars(module)["run"] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_in_use[-1].address)
+            unit = compile_()
+            _in_use.append(unit)
+            modules[symbol], addresses[symbol] = module, unit.address
+            llvmlite.binding.add_symbol(symbol, unit.address)
+        _note_compiled(name)
+    symbol, module = modules.popitem()  # the last unit; its module knows all others
+    vars(module)["run"] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(addresses[symbol])
     return module
 
 
@@ -209,24 +223,23 @@ def _units(dtype: np.dtype, wide: bool) -> Iterator[tuple[ModuleType, str, Calla
 def _compile_side_by_side(dtype: np.dtype, wide: bool) -> None:
     """Have some processes compile a part each. Whatever they do not is compiled later, by this one."""
     parts = min(cores(), MOST_COMPILERS)
-    if parts > 1:
-        environment = {**os.environ, "ASYNCHEBB_CACHE": str(cache_folder()), "PYTHONPATH": os.pathsep.join(sys.path)}
-        processes = [
-            subprocess.Popen(
-                [
-                    sys.executable,
-                    "-c",
-                    f"import {__name__} as cpu; cpu.compile_part({dtype.name!r}, {wide}, {part}, {parts})",
-                ],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            for part in range(parts)
-        ]
+    if parts == 1 or not sys.executable or getattr(sys, "frozen", False):  # or there is no Python to start
+        return
+    path = os.pathsep.join(entry for entry in sys.path if isinstance(entry, str))
+    environment = {**os.environ, "ASYNCHEBB_CACHE": str(cache_folder()), "PYTHONPATH": path}
+    nowhere: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    processes: list[subprocess.Popen] = []
+    try:
+        for part in range(parts):
+            code = f"import {__name__} as cpu; cpu.compile_part({dtype.name!r}, {wide}, {part}, {parts})"
+            processes.append(subprocess.Popen([sys.executable, "-P", "-c", code], env=environment, **nowhere))
         for process in processes:
             process.wait()
+    except OSError:  # no memory, for instance
+        pass
+    finally:
+        for process in processes:
+            process.terminate()
 
 
 def compile_part(dtype: str, wide: bool, part: int, parts: int) -> None:
@@ -242,9 +255,14 @@ def compile_part(dtype: str, wide: bool, part: int, parts: int) -> None:
             compile_()
 
 
-@cache
 def kernels(kind: str, cls: type, dtype: np.dtype) -> dict[str, int]:
     """The addresses of the functions of these equations, compiled now or before."""
+    with _compiling:
+        return _kernels(kind, cls, dtype)
+
+
+@cache
+def _kernels(kind: str, cls: type, dtype: np.dtype) -> dict[str, int]:
     import numba
     from filelock import FileLock
 
@@ -258,16 +276,19 @@ def kernels(kind: str, cls: type, dtype: np.dtype) -> dict[str, int]:
         for method in equations.METHODS[kind]:
             setattr(module, method, numba.njit(error_model="numpy")(_moved(getattr(cls, method), module)))
         vars(module)["number"] = dtype.type
-        addresses = {}
+        addresses: dict[str, int] = {}
         for function, takes in FUNCTIONS[kind].items():
             signature = units.signature("h" + takes, "", dtype, record)
-            _in_use.append(numba.cfunc(signature, cache=True, error_model="numpy")(vars(module)[function]))
-            addresses[function] = _in_use[-1].address
+            kernel: Any = numba.cfunc(signature, cache=True, error_model="numpy")(vars(module)[function])
+            _in_use.append(kernel)
+            addresses[function] = kernel.address
+        _note_compiled(name)
     return addresses
 
 
 def kernels_name(cls: type, dtype: np.dtype) -> str:
-    return f"asynchebb_{cls.__name__}_{_digest(_text(KERNELS), equations.fingerprint(cls), dtype.name)}"
+    readable = re.sub(r"\W", "_", cls.__name__)[:40]
+    return f"asynchebb_{readable}_{_digest(_text(KERNELS), equations.fingerprint(cls), dtype.name)}"
 
 
 def _say_compiling(what: str, dtype: np.dtype) -> None:
@@ -281,7 +302,12 @@ def loop_names(dtype: np.dtype, wide: bool) -> list[str]:
 
 
 def compiled(name: str) -> bool:
-    return any(cache_folder().glob(f"__pycache__/{name}.*.nbc"))
+    """Has all of this been compiled before, for this machine?"""
+    return (cache_folder() / f"{name}.compiled").exists()
+
+
+def _note_compiled(name: str) -> None:
+    (cache_folder() / f"{name}.compiled").touch()
 
 
 def _moved(function: FunctionType, module: ModuleType) -> FunctionType:
@@ -319,10 +345,12 @@ def _import_copy(source: str, name: str, names: Mapping[str, Any] | None = None)
 
 
 def _digest(*parts: str) -> str:
-    """Names compiled code by all that goes into it."""
+    """Names compiled code by all that goes into it, and the machine."""
+    import llvmlite.binding
     import numba
 
-    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
+    machine = llvmlite.binding.get_host_cpu_name()
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version} {machine}".encode())
     for part in parts:
         digest.update(f"\n{part}".encode())
     return digest.hexdigest()[:24]

@@ -322,7 +322,7 @@ def rescale_row(P, n, s, grown, i, smallest):
             s[i] = smallest / largest
     for j in range(n):
         P[j * n + i] *= s[i]
-    s[i] = 1
+    s[i], grown[i] = 1, 0  # it may fade from here on
 
 
 @unit("yykxxx")

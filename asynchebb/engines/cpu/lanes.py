@@ -291,7 +291,7 @@ def add_up(C, wide_C, y, new, before, after, own, last, now, then, vectors):
         sum_tile(C, wide_C, y, new, before, after, own, last, now, then, 1)
     elif vectors == 5:
         sum_tile(C, wide_C, y, new, before, after, own, last, now, then, 5)
-    else:
+    elif vectors == 6:
         sum_tile(C, wide_C, y, new, before, after, own, last, now, then, 6)
 
 
