@@ -200,7 +200,7 @@ def _loop(dtype: np.dtype, wide: bool) -> ModuleType:
 def _units(dtype: np.dtype, wide: bool) -> Iterator[tuple[ModuleType, str, Callable[[], Any]]]:
     """All units of the loop in order: the module of each, its symbol, and a function that compiles it or loads it.
 
-    It has been put into its module by the symbol, by which the following ones call it.
+    Then it is put into its module under that symbol, by which the following ones call it.
     """
     import numba
 
