@@ -49,6 +49,7 @@ _compiling = threading.RLock()
 
 MOST_COMPILERS = 4  # processes that compile the loop
 WIDE = 2_000  # neurons from which on one network uses all cores
+SMALL_MATRIX = 3_200_000  # entries that the near part of M̂ may always have: 13 MB in float32
 
 
 def advance(
@@ -106,7 +107,7 @@ def _room(module: ModuleType, n: int, m: int, dtype: np.dtype) -> Room:
     key = module, n, m
     if vars(_last_room).get("key") != key:
         wide, most_wide = n + -n % module.TOGETHER + module.TOGETHER, n + 4 * module.TOGETHER
-        entries = min(n * most_wide, module.SMALL_MATRIX + n * n // 5)  # as many as `loop.fits` allows
+        most_entries = SMALL_MATRIX + n * n // 5
         arrays = {
             "numbers": _aligned((module.NUMBER_ROWS, wide), dtype),
             "indices": _aligned((module.INDEX_ROWS, wide), np.dtype(np.int64)),
@@ -115,14 +116,15 @@ def _room(module: ModuleType, n: int, m: int, dtype: np.dtype) -> Room:
             "history": _aligned((module.LONGEST_BLOCK + 1, wide), dtype),
             # As wide as `lanes.side` makes them at the most; what is not used takes no memory.
             "N": _aligned((n, most_wide), dtype),
-            **{name: _aligned((1, entries), dtype) for name in ("C", "saved_C", "log")},
+            **{name: _aligned((1, min(n * most_wide, most_entries)), dtype) for name in ("C", "saved_C", "log")},
         }
         for name in ("numbers", "indices", "truths"):
             arrays[name][:] = 0
         arrays["indices"][module.WHOLE, :n] = np.arange(n)
         held = np.zeros(1, units.held_type(dtype))
         addresses = {name: _address(array) for name, array in arrays.items()}
-        room = Room(held, _address(held), {"n": n, "m": m, "wide": wide, **addresses}, arrays)
+        sizes = {"n": n, "m": m, "wide": wide, "most_entries": most_entries}
+        room = Room(held, _address(held), {**sizes, **addresses}, arrays)
         if n >= WIDE:  # too large to be kept
             return room
         _last_room.key, _last_room.room = key, room

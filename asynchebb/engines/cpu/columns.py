@@ -75,6 +75,20 @@ def rule_terms(held, y, a, n):
     call_at(h.terms, (h.rule, y, a, n, new_a, leak_w, leak_m))
 
 
+@unit("hcykkk")
+def silence(held, c, a, k, end, n):
+    """Of n neurons that are silent from step k to the end: CLOSED, if no gate opens or an update in silence would leave
+    them as they are."""
+    h = carray(held, 1)[0]
+    closed, numbers, wide = row(truths_at(h.truths), CLOSED, h.wide), numbers_at(h.numbers), h.wide
+    silent, new_a, leak_w, leak_m = rows_of(numbers, wide, (SILENT, NEW_A, LEAK_W, LEAK_M))
+    silent_gates(held, c, k, end, n)
+    rule_terms(held, silent, a, n)
+    for i in range(n):
+        stays = (new_a[i] == a[i]) & (leak_w[i] == 0) & (leak_m[i] == 0)
+        closed[i] = (closed[i] != 0) | stays
+
+
 @unit("hyk", "k")
 def count_updates(held, y, n):
     """How many synapses change at the open gates: where there is a Hebbian product, a leak or a floor."""
@@ -139,7 +153,7 @@ def feed_forward_rows(W, x, b, pixels, count, m, rows):
     """b = W @ x over these pixels, of some rows, four at a time."""
     fours = rows - rows % 4
     for i in range(0, fours, 4):
-        w0, w1, w2, w3 = row(W, i, m), row(W, i + 1, m), row(W, i + 2, m), row(W, i + 3, m)
+        w0, w1, w2, w3 = rows_of(W, m, (i, i + 1, i + 2, i + 3))
         b0, b1, b2, b3 = number(0), number(0), number(0), number(0)
         for k in range(count):
             j = pixels[k]
@@ -168,13 +182,8 @@ def list_pixels(held):
     """List the pixels of x that are not 0, and begin a hold: what is still to be done to a row of W is nothing yet."""
     h = carray(held, 1)[0]
     numbers, wide, grown = numbers_at(h.numbers), h.wide, truths_at(h.truths)
-    x, pixels, scale, shift = (
-        numbers_at(h.x),
-        indices_at(h.listed),
-        row(numbers, SCALE, wide),
-        row(numbers, SHIFT, wide),
-    )
-    count = 0
+    scale, shift = rows_of(numbers, wide, (SCALE, SHIFT))
+    x, pixels, count = numbers_at(h.x), indices_at(h.listed), 0
     for j in range(h.m):
         pixels[count] = j
         count += x[j] != 0
@@ -224,16 +233,10 @@ def lateral_rows(P, n, active, y, count, inhibition, rows):
         inhibition[i] = 0
     whole = count - count % 8
     for q in range(0, whole, 8):
-        p0, p1, p2, p3 = (
-            row(P, active[q], n),
-            row(P, active[q + 1], n),
-            row(P, active[q + 2], n),
-            row(P, active[q + 3], n),
-        )
-        p4, p5 = row(P, active[q + 4], n), row(P, active[q + 5], n)
-        p6, p7 = row(P, active[q + 6], n), row(P, active[q + 7], n)
-        y0, y1, y2, y3 = y[active[q]], y[active[q + 1]], y[active[q + 2]], y[active[q + 3]]
-        y4, y5, y6, y7 = y[active[q + 4]], y[active[q + 5]], y[active[q + 6]], y[active[q + 7]]
+        j0, j1, j2, j3 = active[q], active[q + 1], active[q + 2], active[q + 3]
+        j4, j5, j6, j7 = active[q + 4], active[q + 5], active[q + 6], active[q + 7]
+        p0, p1, p2, p3, p4, p5, p6, p7 = rows_of(P, n, (j0, j1, j2, j3, j4, j5, j6, j7))
+        y0, y1, y2, y3, y4, y5, y6, y7 = y[j0], y[j1], y[j2], y[j3], y[j4], y[j5], y[j6], y[j7]
         for i in range(rows):
             inhibition[i] += (
                 (p0[i] * y0 + p1[i] * y1)
@@ -292,13 +295,9 @@ def hebb_and_lateral(P, n, active, y, count, gains, inhibition):
         inhibition[i] = 0
     whole = count - count % 4
     for q in range(0, whole, 4):
-        p0, p1, p2, p3 = (
-            row(P, active[q], n),
-            row(P, active[q + 1], n),
-            row(P, active[q + 2], n),
-            row(P, active[q + 3], n),
-        )
-        y0, y1, y2, y3 = y[active[q]], y[active[q + 1]], y[active[q + 2]], y[active[q + 3]]
+        j0, j1, j2, j3 = active[q], active[q + 1], active[q + 2], active[q + 3]
+        p0, p1, p2, p3 = rows_of(P, n, (j0, j1, j2, j3))
+        y0, y1, y2, y3 = y[j0], y[j1], y[j2], y[j3]
         for i in range(n):
             m0, m1 = p0[i] + gains[i] * y0, p1[i] + gains[i] * y1
             m2, m3 = p2[i] + gains[i] * y2, p3[i] + gains[i] * y3
@@ -372,11 +371,8 @@ def odd_rows(held):
     """Update the odd rows, or make them simple; the terms that are left are for the others' way to do."""
     h = carray(held, 1)[0]
     numbers, wide, W, P, x = numbers_at(h.numbers), h.wide, numbers_at(h.W), numbers_at(h.P), numbers_at(h.x)
-    grown, rows, opened = (
-        truths_at(h.truths),
-        row(indices_at(h.indices), ROWS, wide),
-        row(truths_at(h.truths), OPENED, wide),
-    )
+    rows, grown = row(indices_at(h.indices), ROWS, wide), truths_at(h.truths)
+    opened = row(grown, OPENED, wide)
     b, scale, shift, s, keep_w, gain_w, keep_m = rows_of(numbers, wide, (B, SCALE, SHIFT, S, KEEP_W, GAIN_W, KEEP_M))
     gain_m, keep, boost, drop = rows_of(numbers, wide, (GAIN_M, KEEP, BOOST, DROP))
     one, zero, lowest = number(1), number(0), number(SMALLEST_SCALE)

@@ -63,10 +63,16 @@ SPARE = 32  # lanes for which there is room in C before it has to be built again
 
 
 @unit("k", "k")
+def round_up(count):
+    """To whole vectors."""
+    return count + -count % TOGETHER
+
+
+@unit("k", "k")
 def side(count):
     """How wide a matrix of so many rows is: an odd number of vectors, else they would compete for the same lines of the
     cache."""
-    wide = count + -count % TOGETHER
+    wide = round_up(count)
     return wide + (TOGETHER if wide % (2 * TOGETHER) == 0 else 0)
 
 
@@ -130,7 +136,7 @@ def fetch(held, size, N, q):
 def gather(column, lane, target, count):
     for p in range(count):
         target[p] = column[lane[p]]
-    for p in range(count, count + -count % TOGETHER):
+    for p in range(count, round_up(count)):
         target[p] = 0
 
 
@@ -139,22 +145,30 @@ def empty_lanes(held, count):
     """Nothing drives the lanes up to the next whole vector, which no one reads."""
     h = carray(held, 1)[0]
     numbers, wide = numbers_at(h.numbers), h.wide
-    for p in range(count, count + -count % TOGETHER):
+    for p in range(count, round_up(count)):
         row(numbers, LANES + U, wide)[p] = 0
         row(numbers, LANES + B, wide)[p] = 0
         row(numbers, LANES + S, wide)[p] = 0
+
+
+@unit("hkk")
+def seat(held, q, p):
+    """Near neuron q becomes lane p."""
+    h = carray(held, 1)[0]
+    lane, who, neuron, slot = rows_of(indices_at(h.indices), h.wide, (LANE, WHO, NEURON, SLOT))
+    felt, lane_felt = rows_of(numbers_at(h.numbers), h.wide, (FELT, LANE_FELT))
+    copy_neuron(held, NEAR, q, LANES, p)
+    lane[p], who[p], slot[q], lane_felt[p] = q, neuron[q], p, felt[q]
 
 
 @unit("hkkykyk")
 def build(held, count, size, N, width, C, wide_C):
     """Make lanes of the near neurons listed in LANE."""
     h = carray(held, 1)[0]
-    lane, who, neuron, slot = rows_of(indices_at(h.indices), h.wide, (LANE, WHO, NEURON, SLOT))
-    felt, lane_felt = rows_of(numbers_at(h.numbers), h.wide, (FELT, LANE_FELT))
+    lane = row(indices_at(h.indices), LANE, h.wide)
     for p in range(count):
         q = lane[p]
-        copy_neuron(held, NEAR, q, LANES, p)
-        who[p], slot[q], lane_felt[p] = neuron[q], p, felt[q]
+        seat(held, q, p)
         fetch(held, size, N, q)
         gather(row(N, q, width), lane, row(C, p, wide_C), count)
     empty_lanes(held, count)
@@ -164,11 +178,8 @@ def build(held, count, size, N, width, C, wide_C):
 def add_lane(held, count, q, size, N, width, C, wide_C):
     """Make a lane of near neuron q."""
     h = carray(held, 1)[0]
-    lane, who = rows_of(indices_at(h.indices), h.wide, (LANE, WHO))
-    copy_neuron(held, NEAR, q, LANES, count)
-    lane[count], who[count] = q, row(indices_at(h.indices), NEURON, h.wide)[q]
-    row(indices_at(h.indices), SLOT, h.wide)[q] = count
-    row(numbers_at(h.numbers), LANE_FELT, h.wide)[count] = row(numbers_at(h.numbers), FELT, h.wide)[q]
+    lane = row(indices_at(h.indices), LANE, h.wide)
+    seat(held, q, count)
     fetch(held, size, N, q)
     for p in range(count):
         C[p * wide_C + count] = N[lane[p] * width + q]
@@ -236,13 +247,7 @@ def drop_lanes(held, count, N, width, C, wide_C, dropped):
 def put_back(held, count, size, N, width, C, wide_C):
     """all[NEURON] = near, and M̂ = N where a row has grown."""
     h = carray(held, 1)[0]
-    numbers, indices, truths, wide, P = (
-        numbers_at(h.numbers),
-        indices_at(h.indices),
-        truths_at(h.truths),
-        h.wide,
-        numbers_at(h.P),
-    )
+    numbers, indices, truths, wide = numbers_at(h.numbers), indices_at(h.indices), truths_at(h.truths), h.wide
     neuron, rows, fetched = row(indices, NEURON, wide), row(indices, ROWS, wide), row(truths, FETCHED, wide)
     for p in range(count):
         put_lane_back(held, count, p, N, width, C, wide_C)
@@ -258,7 +263,7 @@ def put_back(held, count, size, N, width, C, wide_C):
     if size < h.n:
         for q in range(size):
             if fetched[q] != 0:
-                p, column = row(P, neuron[q], h.n), row(N, q, width)
+                p, column = row(numbers_at(h.P), neuron[q], h.n), row(N, q, width)
                 for r in range(grew):
                     p[neuron[rows[r]]] = column[rows[r]]
 
@@ -295,19 +300,25 @@ def add_up(C, wide_C, y, new, before, after, own, last, now, then, vectors):
         sum_tile(C, wide_C, y, new, before, after, own, last, now, then, 6)
 
 
-@unit("ykykkyyk")
-def sum_lanes(C, wide_C, y, count, width, sums, unused, part):
-    """sums = C @ y; or of each tile over the columns of the tiles before (−1) or after it (1) alone: what a pass of
-    `run_lanes` leaves for the next, which goes through the tiles backwards or forwards.
-    """
+@unit("ykykkyykk")
+def sum_one_tile(C, wide_C, y, count, width, sums, unused, before, tile):
+    """Of `sum_lanes`."""
     per = VECTOR // ITEM
     tiles = tiles_of(width, per)
-    for p in range(width):
-        sums[p] = 0
-    for tile in range(tiles):
-        start, end = tile_start(tile, tiles, width, per), tile_start(tile + 1, tiles, width, per)
-        first, last = end if part > 0 else 0, start if part < 0 else count
-        add_up(row(C, start, 1), wide_C, y, y, 0, 0, first, last, row(sums, start, 1), unused, (end - start) // per)
+    start, end = tile_start(tile, tiles, width, per), tile_start(tile + 1, tiles, width, per)
+    own, rest, last = row(sums, start, 1), row(unused, start, 1), start if before else count
+    for p in range(end - start):
+        own[p] = 0
+    add_up(row(C, start, 1), wide_C, y, y, 0, 0, 0, last, own, rest, (end - start) // per)
+
+
+@unit("ykykkyyk")
+def sum_lanes(C, wide_C, y, count, width, sums, unused, before):
+    """sums = C @ y; or of each tile over the columns of the tiles before it alone: what a pass of `run_lanes` forwards
+    leaves for the next.
+    """
+    for tile in range(tiles_of(width, VECTOR // ITEM)):
+        sum_one_tile(C, wide_C, y, count, width, sums, unused, before, tile)
 
 
 @unit("ykkky")

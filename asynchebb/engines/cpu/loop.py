@@ -44,20 +44,16 @@ if TYPE_CHECKING:  # `cpu` puts compiled ones in their place: those for one core
         LANE,
         LANE_FELT,
         LANES,
-        LEAK_M,
-        LEAK_W,
         LISTED,
         LOGGED,
         NEAR,
         NEURON,
-        NEW_A,
         NEW_C,
         NEW_U,
         NEW_Y,
         NOW,
         ROWS,
         SAVED,
-        SILENT,
         SLOT,
         SUM,
         THEN,
@@ -88,7 +84,7 @@ if TYPE_CHECKING:  # `cpu` puts compiled ones in their place: those for one core
         numbers_at,
         odd_rows,
         record,
-        rule_terms,
+        silence,
         silent_gates,
         terms_of_update,
         truths_at,
@@ -96,7 +92,6 @@ if TYPE_CHECKING:  # `cpu` puts compiled ones in their place: those for one core
     from asynchebb.engines.cpu.lanes import (
         SPARE,
         SPREAD_LANES,
-        TOGETHER,
         add_lane,
         add_up,
         build,
@@ -106,6 +101,7 @@ if TYPE_CHECKING:  # `cpu` puts compiled ones in their place: those for one core
         grow_lanes,
         put_back,
         put_lane_back,
+        round_up,
         side,
         sum_lanes,
         summarise,
@@ -126,7 +122,6 @@ CAUTION = 0.001  # the share by which inhibition may fall faster from one block 
 GOES_ON = 0.7  # how much of its fall in one block inhibition is expected to fall again in the next, if as long
 MARGIN = 0.002  # the share by which inhibition has to fall before a neuron that is put to sleep would wake
 MOST_NEAR = 0.75  # the share of all neurons above which all are near
-SMALL_MATRIX = 3_200_000  # entries that the near part of M̂ may always have: 13 MB in float32
 FAR_BELOW = -1e30  # no drive is smaller
 
 
@@ -177,7 +172,7 @@ def run_lanes(held, count, C, wide_C, k, steps):
     to be rectified, which takes the whole of its row.
     """
     h = carray(held, 1)[0]
-    numbers, wide, per, width = numbers_at(h.numbers), h.wide, VECTOR // ITEM, count + -count % TOGETHER
+    numbers, wide, per, width = numbers_at(h.numbers), h.wide, VECTOR // ITEM, round_up(count)
     u, y, b, s = rows_of(numbers, wide, (LANES + U, LANES + Y, LANES + B, LANES + S))
     history, in_log = numbers_at(h.history), row(truths_at(h.truths), LOGGED, wide)
     c, who = rows_of(indices_at(h.indices), wide, (LANES // GROUP, WHO))
@@ -193,7 +188,7 @@ def run_lanes(held, count, C, wide_C, k, steps):
         if t == 0:  # C @ y is known
             call_at(h.move, (h.dynamics, u, new, b, s, now, width))
             if tiles > 1 and count * width < SPREAD_LANES:
-                sum_lanes(C, wide_C, new, count, width, then, now, -1)
+                sum_lanes(C, wide_C, new, count, width, then, now, 1)
         elif count * width >= SPREAD_LANES:
             sum_lanes(C, wide_C, old, count, width, now, then, 0)
             call_at(h.move, (h.dynamics, u, new, b, s, now, width))
@@ -234,12 +229,12 @@ def run_lanes(held, count, C, wide_C, k, steps):
 def choose(held, k):
     """List the neurons that could become active in the rest of this hold in NEURON, and in LANE those that may soon.
 
-    Gives how many are near; CURRENT[0] of them may soon. The inhibition that the near ones feel is left in FELT.
+    Gives how many may soon. The inhibition that the near ones feel is left in FELT.
     """
     h = carray(held, 1)[0]
     numbers, indices, truths, wide = numbers_at(h.numbers), indices_at(h.indices), truths_at(h.truths), h.wide
     u, y, a, b, s, inhibition, drive, felt = rows_of(numbers, wide, (U, Y, A, B, S, INHIBITION, DRIVE, FELT))
-    new_u, new_y, new_a, leak_w, leak_m = rows_of(numbers, wide, (NEW_U, NEW_Y, NEW_A, LEAK_W, LEAK_M))
+    new_u, new_y = rows_of(numbers, wide, (NEW_U, NEW_Y))
     active, neuron, lane = rows_of(indices, wide, (ACTIVE, NEURON, LANE))
     could, wanted, closed = rows_of(truths, wide, (COULD, WANTED, CLOSED))
     n, last, zero, left = h.n, h.hold - 1, number(0), number(1 - CAUTION)
@@ -258,12 +253,10 @@ def choose(held, k):
         wanted[i] |= not new_y[i] <= 0
         drive[i] = long * max(b[i], zero)  # the most that there can be
     after(held, u, n)
-    silent_gates(held, indices, k, last, n)
-    rule_terms(held, row(numbers, SILENT, wide), a, n)
+    silence(held, indices, a, k, last, n)
     near = 0
     for i in range(n):
-        stays = (new_a[i] == a[i]) & (leak_w[i] == 0) & (leak_m[i] == 0)  # as it is, at an update in silence
-        wanted[i] |= (closed[i] == 0) & (not stays)
+        wanted[i] |= closed[i] == 0
         could[i] = (wanted[i] != 0) | (not new_y[i] <= 0)
         near += could[i] != 0
     everyone = near > MOST_NEAR * n
@@ -272,8 +265,8 @@ def choose(held, k):
         neuron[size], lane[count], felt[size] = i, size, inhibition[i]
         size += everyone | (could[i] != 0)
         count += wanted[i] != 0
-    row(indices, CURRENT, wide)[0] = count
-    return size
+    h.near = size
+    return count
 
 
 @unit("hkykkk", "k")
@@ -283,7 +276,7 @@ def wakes(held, q, N, width, count, steps):
     numbers, wide, lane = numbers_at(h.numbers), h.wide, row(indices_at(h.indices), LANE, h.wide)
     weights, u, history = row(numbers, INHIBITION, wide), row(numbers, NOW, wide), numbers_at(h.history)
     drive, new_u, new_y = rows_of(numbers, wide, (DRIVE, NEW_U, NEW_Y))
-    b, s, lanes = row(numbers, NEAR + B, wide)[q], row(numbers, NEAR + S, wide)[q], count + -count % TOGETHER
+    b, s, lanes = row(numbers, NEAR + B, wide)[q], row(numbers, NEAR + S, wide)[q], round_up(count)
     for p in range(count):
         weights[p] = N[lane[p] * width + q]
     for p in range(count, lanes):
@@ -316,7 +309,7 @@ def quiet(held, count, size, N, width, steps):
     u, b, s, drive, new_u, new_y = rows_of(numbers, wide, (NEAR + U, NEAR + B, NEAR + S, DRIVE, NEW_U, NEW_Y))
     felt, felt_end, deviation = rows_of(numbers, wide, (FELT, FELT_END, FELT_DEVIATION))
     wanted, zero, long = row(truths_at(h.truths), WANTED, wide), number(0), number(steps)
-    summarise(held, steps, count, count + -count % TOGETHER)
+    summarise(held, steps, count, round_up(count))
     # If no drive below 0 moves a sleeping neuron, what it felt in all need not be known.
     for q in range(size):
         drive[q] = number(FAR_BELOW)
@@ -379,12 +372,11 @@ def doze(held, count, N, width, C, wide_C, k, following):
     h = carray(held, 1)[0]
     numbers, indices, truths, wide = numbers_at(h.numbers), indices_at(h.indices), truths_at(h.truths), h.wide
     u, y, a, b, s = rows_of(numbers, wide, (LANES + U, LANES + Y, LANES + A, LANES + B, LANES + S))
-    inhibition, drive, new_u, new_y, new_a = rows_of(numbers, wide, (LANE_FELT, DRIVE, NEW_U, NEW_Y, NEW_A))
-    leak_w, leak_m, before = rows_of(numbers, wide, (LEAK_W, LEAK_M, BEFORE))
+    inhibition, drive, new_u, new_y, before = rows_of(numbers, wide, (LANE_FELT, DRIVE, NEW_U, NEW_Y, BEFORE))
     sleeping, closed, wanted = rows_of(truths, wide, (LISTED, CLOSED, WANTED))
     lane, current, zero = row(indices, LANE, wide), row(indices, CURRENT, wide), number(0)
     left, long, silent = number(1 - MARGIN), number(following), 0
-    sum_lanes(C, wide_C, y, count, count + -count % TOGETHER, inhibition, row(numbers, NOW, wide), 0)
+    sum_lanes(C, wide_C, y, count, round_up(count), inhibition, row(numbers, NOW, wide), 0)
     for p in range(count):
         silent += y[p] <= 0
         drive[p] = zero
@@ -397,11 +389,9 @@ def doze(held, count, N, width, C, wide_C, k, following):
         fall = max(before[p] - inhibition[p], zero)
         drive[p] = long * max(b[p] - s[p] * (left * inhibition[p] - long * fall), zero)
     after(held, u, count)
-    silent_gates(held, row(indices, LANES // GROUP, wide), k, h.hold - 1, count)
-    rule_terms(held, row(numbers, SILENT, wide), a, count)
+    silence(held, row(indices, LANES // GROUP, wide), a, k, h.hold - 1, count)
     for p in range(count):
-        stays = (new_a[p] == a[p]) & (leak_w[p] == 0) & (leak_m[p] == 0)  # as it is, at an update in silence
-        sleeping[p] = (sleeping[p] != 0) & (new_y[p] <= 0) & ((closed[p] != 0) | stays)
+        sleeping[p] = (sleeping[p] != 0) & (new_y[p] <= 0) & (closed[p] != 0)
     for p in range(count):
         if sleeping[p] != 0:
             current[lane[p]], wanted[lane[p]] = k, 0
@@ -442,12 +432,13 @@ def leave_far(held, size, k, end):
         indices[i] = new_c[i]
 
 
-@unit("kkk", "k")
-def fits(count, size, n):
+@unit("hkk", "k")
+def fits(held, count, size):
     """May so many be run apart? Not if they are most of all, nor if their part of a large M would take much room."""
+    h = carray(held, 1)[0]
     wide = side(count + SPARE)
-    copied = count * side(size) if size < n else 0
-    return 3 * count <= 2 * n and wide * wide + copied <= SMALL_MATRIX + n * n // 5
+    copied = count * side(size) if size < h.n else 0
+    return 3 * count <= 2 * h.n and wide * wide + copied <= h.most_entries
 
 
 @unit("hk", "k")
@@ -458,16 +449,16 @@ def run_few(held, k):
     h = carray(held, 1)[0]
     indices, wide, n, last, start = indices_at(h.indices), h.wide, h.n, h.hold - 1, k
     wanted, slot, C = row(truths_at(h.truths), WANTED, wide), row(indices, SLOT, wide), numbers_at(h.C)
-    size = choose(held, k)
-    count = row(indices, CURRENT, wide)[0]
-    if not fits(count, size, n):
+    count = choose(held, k)
+    size = h.near
+    if not fits(held, count, size):
         return k
     N, width = (numbers_at(h.P), n) if size == n else (numbers_at(h.N), side(size))
     wide_C = side(count + SPARE)
     take(held, size, k)
     build(held, count, size, N, width, C, wide_C)
     length, good = FIRST_BLOCK, True
-    while k < last and good and fits(count, size, n):
+    while k < last and good and fits(held, count, size):
         steps = min(length, last - k)
         copy_neurons(held, LANES, SAVED, count)
         logged = run_lanes(held, count, C, wide_C, k, steps)
@@ -480,14 +471,14 @@ def run_few(held, k):
             count = doze(held, count, N, width, C, wide_C, k, following)
         else:
             copy_neurons(held, SAVED, LANES, count)
-            undo_growth(held, C, wide_C, count, count + -count % TOGETHER, logged if good else -1 - logged)
+            undo_growth(held, C, wide_C, count, round_up(count), logged if good else -1 - logged)
             h.undone += steps
         for q in range(size if good else 0):
             if wanted[q] != 0:
                 if count == wide_C:  # no room for another one
                     for p in range(count):
                         put_lane_back(held, count, p, N, width, C, wide_C)
-                    if not fits(count, size, n):
+                    if not fits(held, count, size):
                         break
                     wide_C = side(count + SPARE)
                     build(held, count, size, N, width, C, wide_C)

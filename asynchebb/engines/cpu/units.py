@@ -16,7 +16,8 @@ import numpy as np
 # What stays the same during a hold, or during a call, in one record that units pass on: sizes; where arrays begin; the
 # addresses of the equations' compiled functions and of their constants; and the traces, 0 where they are not asked for.
 COUNTS = (
-    *("n", "m", "wide", "hold", "from_rest", "lazy", "stimuli", "t", "pixels", "listed", "run_apart", "undone"),
+    *("n", "m", "wide", "hold", "from_rest", "lazy", "stimuli", "t", "pixels", "listed"),
+    *("near", "most_entries", "run_apart", "undone"),
     *("W", "P", "X", "x", "settled", "numbers", "indices", "truths", "history", "N", "C", "saved_C", "log"),
     *("move", "after", "dynamics", "gates", "silent_gates", "schedule", "terms", "update", "rule"),
     *("trace_updates", "trace_active", "trace_y", "trace_burst"),

@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING
 
 from numba import carray, prange
 
-from asynchebb.engines.cpu.tiles import VECTOR, address, row, rows_of
+from asynchebb.engines.cpu.tiles import VECTOR, address, row
 from asynchebb.engines.cpu.units import unit
 
 if TYPE_CHECKING:  # `cpu` puts those for one core in their place, and this module on top of them
     from asynchebb.engines.cpu.columns import (
         ITEM,
         LANE,
-        LANES,
-        NEAR,
-        NEURON,
         ROWS,
-        SLOT,
-        WHO,
         B,
         S,
         feed_forward_rows,
@@ -31,15 +26,12 @@ if TYPE_CHECKING:  # `cpu` puts those for one core in their place, and this modu
         rows_to_fold,
     )
     from asynchebb.engines.cpu.lanes import (
-        FELT,
-        LANE_FELT,
-        add_up,
-        copy_neuron,
         empty_lanes,
         feel_rows,
         fetch,
         gather,
-        tile_start,
+        seat,
+        sum_one_tile,
         tiles_of,
     )
 
@@ -128,13 +120,9 @@ def build(held, count, size, N, width, C, wide_C):
         build_alone(held, count, size, N, width, C, wide_C)
         return
     h = carray(held, 1)[0]
-    indices, numbers, wide = indices_at(h.indices), numbers_at(h.numbers), h.wide
-    lane, who, neuron, slot = rows_of(indices, wide, (LANE, WHO, NEURON, SLOT))
-    felt, lane_felt = rows_of(numbers, wide, (FELT, LANE_FELT))
+    lane = row(indices_at(h.indices), LANE, h.wide)
     for p in range(count):
-        q = lane[p]
-        copy_neuron(held, NEAR, q, LANES, p)
-        who[p], slot[q], lane_felt[p] = neuron[q], p, felt[q]
+        seat(held, lane[p], p)
     held_at, N_at, C_at, lane_at, item = address(held), address(N), address(C), address(lane), ITEM
     for p in prange(count):
         q = indices_at(lane_at)[p]
@@ -145,17 +133,11 @@ def build(held, count, size, N, width, C, wide_C):
 
 
 @unit("ykykkyyk", spread=True)
-def sum_lanes(C, wide_C, y, count, width, sums, unused, part):
-    if count * width < LITTLE or part != 0:
-        sum_lanes_alone(C, wide_C, y, count, width, sums, unused, part)
+def sum_lanes(C, wide_C, y, count, width, sums, unused, before):
+    if count * width < LITTLE or before:
+        sum_lanes_alone(C, wide_C, y, count, width, sums, unused, before)
         return
-    C_at, y_at, sums_at, unused_at, item = address(C), address(y), address(sums), address(unused), ITEM
-    per = VECTOR // ITEM
-    tiles = tiles_of(width, per)
-    for p in range(width):
-        sums[p] = 0
-    for tile in prange(tiles):
-        start, end = tile_start(tile, tiles, width, per), tile_start(tile + 1, tiles, width, per)
-        rates, out = numbers_at(y_at), numbers_at(sums_at + start * item)
-        rest = numbers_at(unused_at + start * item)
-        add_up(numbers_at(C_at + start * item), wide_C, rates, rates, 0, 0, 0, count, out, rest, (end - start) // per)
+    C_at, y_at, sums_at, unused_at = address(C), address(y), address(sums), address(unused)
+    for tile in prange(tiles_of(width, VECTOR // ITEM)):
+        out, rest = numbers_at(sums_at), numbers_at(unused_at)
+        sum_one_tile(numbers_at(C_at), wide_C, numbers_at(y_at), count, width, out, rest, before, tile)
