@@ -7,18 +7,28 @@ from typing import Any as _Any
 
 from asynchebb import metrics
 from asynchebb.checks import InputError
-from asynchebb.dynamics import Potential, Projected
+from asynchebb.dynamics import (
+    EscapeNoise,
+    HomeostaticIntegrateAndFire,
+    HomeostaticRelaxing,
+    IntegrateAndFire,
+    LeakyIntegrateAndFire,
+    Potential,
+    Projected,
+    Relaxing,
+)
 from asynchebb.engines import advance
+from asynchebb.engines.traces import LateSpikes
 from asynchebb.measures import MEASURES, USUAL, Measure, measure
 from asynchebb.network import READINGS, Network, Reading, State, asynchronous, continuous, discrete
-from asynchebb.rules import Falconbridge, Foldiak, Hebbian, Oja, Pehlevan
+from asynchebb.rules import Falconbridge, Foldiak, Hebbian, Oja, Pehlevan, SpikePairs
 from asynchebb.runs.recording import record
 from asynchebb.runs.run import Phase, Probe, Run
 from asynchebb.runs.saved import network_of, open_run, state_at
 from asynchebb.runs.silence import SilentNetwork
 from asynchebb.runs.simulate import Diverged, Snapshot, simulate
 from asynchebb.runs.testing import error_matrix, reconstruction_error, respond
-from asynchebb.schedules import Asynchronous, Continuous, Discrete, Frozen
+from asynchebb.schedules import Asynchronous, AtSpikes, Bursts, Continuous, Discrete, Frozen
 from asynchebb.stimuli import Bars, Crossbars, Diagonals, Digits, FromArray, Patches, Squares
 from asynchebb.sweeps import Range, Stopped, open_sweep, search, sweep
 from asynchebb.weights import Exponential, Gaussian

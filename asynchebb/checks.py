@@ -77,10 +77,13 @@ def added_later(default: Any, repr: bool = True) -> Any:
 def checked(**checks: Callable[[str, Any], Any]) -> Callable[[type[T]], type[T]]:
     """Class decorator for dataclasses: each field named here must pass its check when an instance is created.
 
-    A check may return a replacement for the field's value, such as a tuple for a list.
+    A check may return a replacement for the field's value, such as a tuple for a list. A `__post_init__` that the class
+    has already is called last.
     """
 
     def decorate(cls: type[T]) -> type[T]:
+        own = getattr(cls, "__post_init__", None)
+
         def __post_init__(self: T) -> None:
             for name, check in checks.items():
                 value = getattr(self, name)
@@ -89,6 +92,8 @@ def checked(**checks: Callable[[str, Any], Any]) -> Callable[[type[T]], type[T]]
                     instead = value.item()
                 if instead is not None:
                     object.__setattr__(self, name, instead)
+            if own:
+                own(self)
 
         cls.__post_init__ = __post_init__  # type: ignore[attr-defined]
         return cls

@@ -17,12 +17,15 @@ Number = Any
 
 @runtime_checkable
 class Dynamics(Protocol):
-    """One Euler step: what is integrated and the rate, from what was integrated before and the drive.
+    """One Euler step: step(u_i, drive_i) gives what is integrated and the rate, from what was integrated and the drive.
 
-    `additive = True` says that the drive is added to u_i, which engines may use.
+    It may take and give more (`equations.METHODS`): spiking neurons have step(u_i, y_i, drive_i), which gives
+    u_i, y_i and s_i, the spikes. `additive = True` says that the drive is added to u_i, and `decay` by what y_i is
+    multiplied where there is no spike, which engines may use.
     """
 
-    def step(self, u_i: Number, drive_i: Number) -> tuple[Number, Number]: ...
+    @property
+    def step(self) -> Callable[..., tuple[Number, ...]]: ...
 
 
 @runtime_checkable
@@ -39,9 +42,13 @@ class Rule(Protocol):
 
 @runtime_checkable
 class Schedule(Protocol):
-    """Whether the neuron changes its weights at step k of a presentation of `hold` steps, and its new c_i."""
+    """gate(y_i, c_i, k, hold): does the neuron change its weights at step k of a presentation, and its new c_i.
 
-    def gate(self, y_i: Number, c_i: Number, k: int, hold: int) -> tuple[Number, Number]: ...
+    With n_i after y_i, it is given the number of the neuron's spikes in the last `window` steps.
+    """
+
+    @property
+    def gate(self) -> Callable[..., tuple[Number, Number]]: ...
 
 
 @runtime_checkable
@@ -87,7 +94,8 @@ class Engine(Protocol[NetworkT, StateT, TracesT]):
 
     `advance` owns the state that it is given and may change it in place; it fills in the traces that were asked for.
     With `from_rest` it sets the activity to rest at the onset of each stimulus; `settled`, an array (samples, n), takes
-    the rates at the end of each. `threads` says how many such calls may run side by side.
+    the rates at the end of each, or those of spiking neurons over its second half, on average. `threads` says how many
+    such calls may run side by side.
     """
 
     def advance(

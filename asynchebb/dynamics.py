@@ -3,13 +3,21 @@
 Dynamics may be `additive`: for a neuron at rest, whose u_i stays as it is without drive, several
 steps at which it is silent are one step with the summed drive, and a larger drive never gives a
 smaller u_i or y_i. A fast engine need not follow such a neuron step by step.
+
+Those of spiking neurons take y_i as well, the filtered spike train, which stands for the rate in
+inhibition, gate and rule. Where it falls to `decay` · y_i between spikes, a fast engine need read
+the weights of spiking neurons only. A spike is worth θ: that is the area under the y_i it leaves.
+A y_i below 2⁻¹⁰⁰ (7.9e-31) is 0, so that no denormal numbers slow down the arithmetic. A neuron fires
+at most one spike per step, so that no rate exceeds θ/dt; s_i = 2 says that it should have fired more.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from asynchebb.checks import checked, positive
+import numpy as np
+
+from asynchebb.checks import InputError, checked, non_negative, positive
 
 
 @dataclass(frozen=True)
@@ -48,3 +56,160 @@ class Projected:
         y_i = u_i + self.dt * drive_i
         y_i = y_i * (y_i > 0)
         return y_i, y_i
+
+
+@dataclass(frozen=True)
+@checked(dt=positive, tau=positive)
+class Relaxing:
+    """A rate that relaxes to the positive part of the drive: what `IntegrateAndFire` becomes as θ → 0.
+
+    y_i ← y_i + (dt/τ) ([drive_i]₊ − y_i)
+    """
+
+    dt: float = 0.01
+    tau: float = 0.2
+
+    def step(self, u_i, drive_i):
+        u_i = u_i * (u_i > 0)  # where it starts, at random
+        y_i = u_i + (self.dt / self.tau) * (drive_i * (drive_i > 0) - u_i)
+        return y_i, y_i
+
+
+@dataclass(frozen=True)
+@checked(dt=positive, tau=positive, target=non_negative, tau_h=positive)
+class HomeostaticRelaxing:
+    """The same with a threshold h_i that keeps each neuron's mean rate at a target.
+
+    y_i ← y_i + (dt/τ) ([drive_i − h_i]₊ − y_i)
+    h_i ← h_i + (dt/τ_h) (y_i − target)
+    """
+
+    dt: float = 0.01
+    tau: float = 0.2
+    target: float = 0.07
+    tau_h: float = 50.0
+
+    def step(self, u_i, y_i, h_i, drive_i):
+        above = np.maximum(drive_i - h_i, 0.0)
+        y_i = y_i + (self.dt / self.tau) * (above - y_i)
+        h_i = h_i + (self.dt / self.tau_h) * (y_i - self.target)
+        return y_i, y_i, h_i
+
+
+class _Filtered:
+    """A spike train that is filtered with the time constant τ."""
+
+    dt: float
+    tau: float
+
+    def __post_init__(self) -> None:
+        if self.tau < self.dt:
+            raise InputError(
+                f"{type(self).__name__}.tau is {self.tau!r}; it must be at least dt, which is {self.dt!r}: a trace "
+                "cannot fall by more than all in a step"
+            )
+
+    @property
+    def decay(self) -> float:
+        return 1 - self.dt / self.tau
+
+
+@dataclass(frozen=True)
+@checked(dt=positive, theta=positive, tau=positive)
+class IntegrateAndFire(_Filtered):
+    """A potential without leak that spikes at θ and falls by θ; its filtered spike train as the rate.
+
+    u_i ← max(u_i + dt · drive_i, −θ)
+    if u_i > θ: a spike, and u_i ← u_i − θ
+    y_i ← (1 − dt/τ) y_i, plus θ/τ at a spike
+    """
+
+    dt: float = 0.01
+    theta: float = 0.05
+    tau: float = 0.2
+
+    def step(self, u_i, y_i, drive_i):
+        u_i = np.maximum(u_i + self.dt * drive_i, -self.theta)
+        s_i = (u_i > self.theta) * 1 + (u_i > self.theta + self.theta) * 1
+        u_i = u_i - self.theta * (s_i > 0)
+        y_i = y_i - y_i * (self.dt / self.tau)
+        y_i = y_i * (y_i > 7.888609052210118e-31) + (self.theta / self.tau) * (s_i > 0)
+        return u_i, y_i, s_i
+
+
+@dataclass(frozen=True)
+@checked(dt=positive, theta=positive, tau=positive, tau_m=positive)
+class LeakyIntegrateAndFire(_Filtered):
+    """The same with a leak: a drive below θ/τ_m never makes it spike.
+
+    u_i ← max(u_i + dt (drive_i − u_i/τ_m), −θ)
+    if u_i > θ: a spike, and u_i ← u_i − θ
+    y_i ← (1 − dt/τ) y_i, plus θ/τ at a spike
+    """
+
+    dt: float = 0.01
+    theta: float = 0.05
+    tau: float = 0.2
+    tau_m: float = 0.5
+
+    def step(self, u_i, y_i, drive_i):
+        u_i = np.maximum(u_i + self.dt * (drive_i - u_i / self.tau_m), -self.theta)
+        s_i = (u_i > self.theta) * 1 + (u_i > self.theta + self.theta) * 1
+        u_i = u_i - self.theta * (s_i > 0)
+        y_i = y_i - y_i * (self.dt / self.tau)
+        y_i = y_i * (y_i > 7.888609052210118e-31) + (self.theta / self.tau) * (s_i > 0)
+        return u_i, y_i, s_i
+
+
+@dataclass(frozen=True)
+@checked(dt=positive, theta=positive, tau=positive, delta=positive, rho=positive)
+class EscapeNoise(_Filtered):
+    """Integrate-and-fire with chance: spikes come at the rate ρ at θ, e times as often for each Δ above.
+
+    u_i ← max(u_i + dt · drive_i, −θ)
+    with probability 1 − exp(−dt ρ exp((u_i − θ)/Δ)): a spike, and u_i ← u_i − θ
+    y_i ← (1 − dt/τ) y_i, plus θ/τ at a spike
+    """
+
+    dt: float = 0.01
+    theta: float = 0.05
+    tau: float = 0.2
+    delta: float = 0.02
+    rho: float = 50.0
+
+    def step(self, u_i, y_i, drive_i, noise_i):
+        u_i = np.maximum(u_i + self.dt * drive_i, -self.theta)
+        expected = self.dt * self.rho * np.exp(np.minimum((u_i - self.theta) / self.delta, 50.0))
+        s_i = (noise_i < 1.0 - np.exp(-expected)) * 1
+        u_i = u_i - self.theta * (s_i > 0)
+        s_i = s_i + s_i * (u_i > self.theta + self.theta)
+        y_i = y_i - y_i * (self.dt / self.tau)
+        y_i = y_i * (y_i > 7.888609052210118e-31) + (self.theta / self.tau) * (s_i > 0)
+        return u_i, y_i, s_i
+
+
+@dataclass(frozen=True)
+@checked(dt=positive, theta=positive, tau=positive, target=non_negative, tau_h=positive)
+class HomeostaticIntegrateAndFire(_Filtered):
+    """Integrate-and-fire with a threshold h_i on the drive that keeps each neuron's mean rate at a target.
+
+    u_i ← max(u_i + dt (drive_i − h_i), −θ)
+    if u_i > θ: a spike, and u_i ← u_i − θ
+    y_i ← (1 − dt/τ) y_i, plus θ/τ at a spike
+    h_i ← h_i + (dt/τ_h) (y_i − target)
+    """
+
+    dt: float = 0.01
+    theta: float = 0.05
+    tau: float = 0.2
+    target: float = 0.07
+    tau_h: float = 50.0
+
+    def step(self, u_i, y_i, h_i, drive_i):
+        u_i = np.maximum(u_i + self.dt * (drive_i - h_i), -self.theta)
+        s_i = (u_i > self.theta) * 1 + (u_i > self.theta + self.theta) * 1
+        u_i = u_i - self.theta * (s_i > 0)
+        y_i = y_i - y_i * (self.dt / self.tau)
+        y_i = y_i * (y_i > 7.888609052210118e-31) + (self.theta / self.tau) * (s_i > 0)
+        h_i = h_i + (self.dt / self.tau_h) * (y_i - self.target)
+        return u_i, y_i, h_i, s_i

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import dis
 import hashlib
 import inspect
 import textwrap
@@ -17,15 +18,39 @@ from collections.abc import Callable
 from functools import cache
 from numbers import Real
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 from asynchebb.checks import InputError, frozen
 
-# Methods that each kind of record must have: their arguments, and how many values they return.
-METHODS: dict[str, dict[str, tuple[tuple[str, ...], int]]] = {
-    "dynamics": {"step": (("u_i", "drive_i"), 2)},
-    "rule": {"leak_w": (("y_i",), 1), "leak_m": (("y_i",), 1), "rate": (("y_i", "a_i"), 2)},
-    "schedule": {"gate": (("y_i", "c_i", "k", "hold"), 2)},
+
+class Form(NamedTuple):
+    """What an equation takes and gives. What stands in brackets it may do without, by name; what it may take and give
+    back (h_i) it does both or neither."""
+
+    takes: str
+    gives: str
+
+    @property
+    def all_taken(self) -> tuple[str, ...]:
+        return _plain_names(self.takes)
+
+    @property
+    def all_given(self) -> tuple[str, ...]:
+        return _plain_names(self.gives)
+
+
+# The methods that each kind of record must have. Dynamics that take y_i, the rate after the step before, have it for a
+# second state variable, and h_i for a third; noise_i is a random number in [0, 1). s_i is how many spikes the neuron
+# should fire in this step: it fires one at the most. n_i is how many it fired in the last `window` steps, which is a
+# field of the schedule.
+METHODS: dict[str, dict[str, Form]] = {
+    "dynamics": {"step": Form("u_i [y_i] [h_i] drive_i [noise_i]", "u_i y_i [h_i] [s_i]")},
+    "rule": {
+        "leak_w": Form("y_i", "leak_w"),
+        "leak_m": Form("y_i", "leak_m"),
+        "rate": Form("y_i a_i", "eta_i a_i"),
+    },
+    "schedule": {"gate": Form("y_i [n_i] c_i k hold", "beta_i c_i")},
 }
 FUNCTIONS = ("exp", "log", "sqrt", "tanh", "abs", "minimum", "maximum")  # of NumPy
 
@@ -75,17 +100,54 @@ def _example(kind: str) -> str:
 @cache
 def _fault(kind: str, cls: type) -> str | None:
     """Why the engines cannot run the methods of this class; None if they can."""
-    for method, (arguments, results) in METHODS[kind].items():
+    for method, form in METHODS[kind].items():
         function = getattr(cls, method, None)
-        wanted = f"{method}(self, {', '.join(arguments)})"
+        wanted = f"{method}(self, {form.takes.replace(' ', ', ')})"
         if function is None:
             return f"it must have a method {wanted}"
-        if len(inspect.signature(function).parameters) != 1 + len(arguments):
+        if (taken := _taken(form, function)) is None:
             return f"its method {method} must be {wanted}"
         check_arithmetic(function, field_names(cls))
-        if (tree := _tree(function)) and results != _results(tree):
-            return f"its method {wanted} must end by returning {results} value(s)"
+        if not any(len(given) == _results(function) for given in _givable(form, taken)):
+            either = " or ".join(map(", ".join, _givable(form, taken)))
+            return f"its method {method} must end by returning {either}"
     return None
+
+
+@cache
+def takes_and_gives(kind: str, method: str, cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What this method of a class that has been checked takes and gives, by name."""
+    form, function = METHODS[kind][method], getattr(cls, method)
+    taken = _taken(form, function) or ()
+    return taken, next(given for given in _givable(form, taken) if len(given) == _results(function))
+
+
+def _taken(form: Form, function: Callable) -> tuple[str, ...] | None:
+    """What the function takes: all that is required, called whatever it likes, or what it names; None for others."""
+    names = tuple(inspect.signature(function).parameters)[1:]
+    required = tuple(name for name in form.takes.split() if not name.startswith("["))
+    if len(names) == len(required):
+        return required
+    in_order = tuple(name for name in form.all_taken if name in names or name in required)
+    return names if names == in_order else None
+
+
+def _givable(form: Form, taken: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """What a function that takes this may return: what is required, or that and the rest."""
+    takable = form.all_taken
+    required, all_ = [], []
+    for written, name in zip(form.gives.split(), form.all_given, strict=True):
+        is_optional = written != name
+        if is_optional and name in takable and name not in taken:
+            continue
+        all_.append(name)
+        if not is_optional or name in taken:
+            required.append(name)
+    return [tuple(required), tuple(all_)] if required != all_ else [tuple(required)]
+
+
+def _plain_names(form: str) -> tuple[str, ...]:
+    return tuple(form.replace("[", "").replace("]", "").split())
 
 
 @cache
@@ -135,8 +197,12 @@ def _is_arithmetic(node: ast.AST, known: set[str], booleans: set[str], fields: t
     return isinstance(node, _ALLOWED)
 
 
-def _results(tree: ast.FunctionDef) -> int:
+def _results(function: Callable) -> int:
     """The number of values that the last statement returns."""
+    tree = _tree(function)
+    if tree is None:
+        *_, before, _ = dis.get_instructions(function)
+        return before.arg or 0 if before.opname == "BUILD_TUPLE" else 1
     last = tree.body[-1]
     if not isinstance(last, ast.Return) or last.value is None:
         return 0
@@ -152,6 +218,30 @@ def _is_boolean(node: ast.AST, booleans: set[str]) -> bool:
         case ast.Name():
             return node.id in booleans
     return False
+
+
+def memory(dynamics: Any) -> bool:
+    """Do these dynamics take the rate of the step before, so that they keep a second state variable?"""
+    return "y_i" in takes_and_gives("dynamics", "step", dynamics.__class__)[0]
+
+
+def third(dynamics: Any) -> bool:
+    """Do they keep a third one?"""
+    return "h_i" in takes_and_gives("dynamics", "step", dynamics.__class__)[0]
+
+
+def spikes(dynamics: Any) -> bool:
+    return "s_i" in takes_and_gives("dynamics", "step", dynamics.__class__)[1]
+
+
+def noisy(dynamics: Any) -> bool:
+    return "noise_i" in takes_and_gives("dynamics", "step", dynamics.__class__)[0]
+
+
+def window(schedule: Any) -> int:
+    """The steps in which this schedule counts a neuron's spikes; 0 if it does not."""
+    counts = "n_i" in takes_and_gives("schedule", "gate", schedule.__class__)[0]
+    return int(schedule.window) if counts else 0
 
 
 @cache

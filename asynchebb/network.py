@@ -23,6 +23,9 @@ NEVER_UPDATED = 2**40
 # number is 2⁻¹²⁶) and no denormal numbers slow down the arithmetic.
 VANISHING = 2.0**-100
 
+# The numbers from which a network with noise may start to count its steps: they choose its random numbers (`noise.py`).
+RANDOM_STARTS = 2**40
+
 
 class State(NamedTuple):
     """All variables that change while a network runs. Row i of W and M belongs to the postsynaptic neuron i."""
@@ -33,6 +36,10 @@ class State(NamedTuple):
     y: np.ndarray  # (n,) rates
     c: np.ndarray  # (n,) steps since the last update
     a: np.ndarray  # (n,) activity accumulated by the rule
+    # What only some networks need is empty in the others.
+    h: np.ndarray = np.empty(0, np.float32)  # (n,) the third variable of dynamics that have one
+    recent: np.ndarray = np.empty((0, 0), np.uint8)  # (window, n) the last spikes: those of step t in row t mod window
+    t: np.ndarray = np.array(0)  # () steps so far; with noise, counted from a random number
 
     def _repr_html_(self) -> str:
         from asynchebb import thumbnails
@@ -45,6 +52,10 @@ class State(NamedTuple):
     def is_finite(self) -> bool:
         # A sum is not finite if any term is not, and needs no boolean array of the size of M.
         return all(np.isfinite(array.sum(dtype=np.float64)) for array in (self.W, self.M, self.u, self.y))
+
+
+for _default in State._field_defaults.values():  # all states share them
+    _default.flags.writeable = False
 
 
 class Reading(NamedTuple):
@@ -119,6 +130,11 @@ class Network:
         if not hasattr(self.weights, "draw") or isinstance(self.weights, type):
             raise InputError(f"weights is {self.weights!r}; it must be a value with a method draw(rng, shape, n)")
         checks.frozen("weights", self.weights)
+        if equations.window(self.schedule) and not equations.spikes(self.dynamics):
+            raise InputError(
+                f"schedule is {self.schedule!r}, which counts spikes, but dynamics is {self.dynamics!r}, which has "
+                "none; it must be that of spiking neurons, like ah.IntegrateAndFire()"
+            )
 
     def _repr_html_(self) -> str:
         from asynchebb import thumbnails
@@ -132,10 +148,34 @@ class Network:
             raise InputError(f"rng is {rng!r}; it must be a generator: np.random.default_rng(seed)")
         W = self._draw(rng, np.empty((self.n, self.m), dtype))
         M = self._draw(rng, np.empty((self.n, self.n), dtype, order="F"))
-        u, y = self.dynamics.step(rng.standard_normal(self.n).astype(dtype), np.zeros(self.n, dtype))
+        zeros = np.zeros(self.n, dtype)
+        # choice: spiking neurons start from rest. A potential of standard normal size would be many spikes.
+        u, y = (
+            self.rest(dtype)
+            if equations.memory(self.dynamics)
+            else self.dynamics.step(rng.standard_normal(self.n).astype(dtype), zeros)
+        )
         c = np.full(self.n, NEVER_UPDATED, np.int64)
         a = np.full(self.n, getattr(self.rule, "a0", 0.0), dtype)
-        return State(W, M, np.asarray(u, dtype), np.array(y, dtype), c, a)
+        t = rng.integers(RANDOM_STARTS) if equations.noisy(self.dynamics) else 0
+        return self.complete(State(W, M, np.asarray(u, dtype), np.array(y, dtype), c, a, t=np.array(t)))
+
+    def rest(self, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+        """u and y at rest: 0, or what the dynamics make of 0 without drive."""
+        u, y = np.zeros((2, self.n), dtype)
+        if not equations.memory(self.dynamics):
+            u, y = (np.array(value, dtype) for value in self.dynamics.step(u, y))
+        return u, y
+
+    def complete(self, state: State) -> State:
+        """The state with whatever this network needs besides what it has: another network may have needed less."""
+        h, recent, t = state.h, state.recent, state.t if state.t.flags.writeable else state.t.copy()
+        if equations.third(self.dynamics) and h.shape != (self.n,):
+            h = np.zeros(self.n, state.u.dtype)
+        window = equations.window(self.schedule)
+        if recent.shape != (window, self.n):
+            recent = np.zeros((window, self.n), np.uint8)
+        return state._replace(h=h, recent=recent, t=t)
 
     def frozen(self) -> Network:
         """The same network without learning: it is always refractory, so its rule is never applied.

@@ -138,3 +138,28 @@ class Pehlevan:
     def rate(self, y_i, a_i):
         a_i = a_i + y_i * y_i
         return 1.0 / a_i, a_i
+
+
+@dataclass(frozen=True)
+@checked(eta=positive)
+class SpikePairs:
+    """Pair-based: each spike of neuron i pairs with what it finds at its synapses, whatever its own rate is.
+
+    Δw_ij = η (x_j − w_ij)
+    Δm_ij = η (y_j − m_ij)
+    """
+
+    # Used with `AtSpikes`, w_i becomes the mean stimulus at the spikes of neuron i (its spike-triggered average), and
+    # m_ij the mean presynaptic trace. y_i > 0 at a spike, and cancels out; a silent neuron does not learn.
+    eta: float = 0.01
+
+    floor = 0.0
+
+    def leak_w(self, y_i):
+        return y_i
+
+    def leak_m(self, y_i):
+        return y_i
+
+    def rate(self, y_i, a_i):
+        return self.eta * (y_i > 0) / (y_i + (y_i <= 0)), a_i

@@ -1,14 +1,15 @@
 """Schedules: when may a neuron's incoming weights change?
 
 A schedule's `gate` takes a neuron's rate y_i, the steps c_i since its last update, the step k
-inside the hold (0 … hold − 1) and the hold; it gives the gate β_i and the new c_i.
+inside the hold (0 … hold − 1) and the hold; it gives the gate β_i and the new c_i. In a spiking
+network it may take n_i as well: how many spikes the neuron fired in the last `window` steps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from asynchebb.checks import checked, non_negative
+from asynchebb.checks import InputError, at_least, checked, non_negative
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,44 @@ class Asynchronous:
 
     def gate(self, y_i, c_i, k, hold):
         beta_i = (y_i > self.r_b) & (c_i > self.r_r)
+        return beta_i, (c_i + 1) * (beta_i == 0)
+
+
+@dataclass(frozen=True)
+@checked(spikes=at_least(1), window=at_least(1), r_r=non_negative)
+class Bursts:
+    """Each spiking neuron when it has fired so many spikes within a window, unless it is refractory.
+
+    β_i = 1 if n_i ≥ spikes, of the last `window` steps, and c_i > r_r; then c_i ← 0, else c_i ← c_i + 1
+    """
+
+    spikes: int = 3
+    window: int = 20
+    r_r: float = 100
+
+    def __post_init__(self) -> None:
+        if self.spikes > self.window:
+            raise InputError(
+                f"Bursts.spikes is {self.spikes!r}; it must be at most window, which is {self.window!r}: a neuron "
+                "fires at most once per step"
+            )
+
+    def gate(self, y_i, n_i, c_i, k, hold):
+        beta_i = (n_i >= self.spikes) & (c_i > self.r_r)
+        return beta_i, (c_i + 1) * (beta_i == 0)
+
+
+@dataclass(frozen=True)
+class AtSpikes:
+    """Each spiking neuron whenever it fires: pair-based plasticity, without a threshold or refractoriness.
+
+    β_i = 1 if neuron i spikes
+    """
+
+    window = 1
+
+    def gate(self, y_i, n_i, c_i, k, hold):
+        beta_i = n_i > 0
         return beta_i, (c_i + 1) * (beta_i == 0)
 
 

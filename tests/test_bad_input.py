@@ -39,7 +39,7 @@ def with_value(value):
         (lambda: ah.advance(NETWORK, STATE, X, 0), "hold is 0; it must be a whole number of at least 1"),
         (lambda: ah.advance(NETWORK, STATE, X, 2.5), "hold is 2.5"),
         (lambda: ah.advance(NETWORK, STATE, X, 1, engine="gpux"), "engine is 'gpux'; the engines are"),
-        (lambda: ah.advance(NETWORK, STATE, X, 1, trace=("spikes",)), "trace names 'spikes'; the traces are"),
+        (lambda: ah.advance(NETWORK, STATE, X, 1, trace=("spike",)), "trace names 'spike'; the traces are"),
         (lambda: ah.advance(NETWORK, STATE, X, 1, trace="y"), "trace is the text 'y'; it must be a tuple"),
         (lambda: ah.advance(NETWORK, STATE._replace(u=STATE.u[:3]), X, 1), r"state.u has shape \(3,\)"),
         (lambda: ah.advance(ah.Network(n=6, m=4), STATE, X, 1), r"state.W has shape \(5, 4\)"),

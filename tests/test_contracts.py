@@ -11,9 +11,15 @@ from asynchebb.engines import cpu, reference
 from asynchebb.engines.traces import Traces
 from asynchebb.sweeps.executors import Local, OnDask, OnSlurm
 
-DYNAMICS: list[contracts.Dynamics] = [ah.Potential(), ah.Projected()]
-RULES: list[contracts.Rule] = [ah.Hebbian(), ah.Oja(), ah.Pehlevan(), ah.Foldiak(), ah.Falconbridge()]
-SCHEDULES: list[contracts.Schedule] = [ah.Discrete(), ah.Continuous(), ah.Asynchronous(), ah.Frozen()]
+RATES: list[contracts.Dynamics] = [ah.Potential(), ah.Projected(), ah.Relaxing(), ah.HomeostaticRelaxing()]
+SPIKES: list[contracts.Dynamics] = [
+    *(ah.IntegrateAndFire(), ah.LeakyIntegrateAndFire(), ah.EscapeNoise(), ah.HomeostaticIntegrateAndFire())
+]
+DYNAMICS = [*RATES, *SPIKES]
+RULES: list[contracts.Rule] = [ah.Hebbian(), ah.Oja(), ah.Pehlevan(), ah.Foldiak(), ah.Falconbridge(), ah.SpikePairs()]
+SCHEDULES: list[contracts.Schedule] = [
+    *(ah.Discrete(), ah.Continuous(), ah.Asynchronous(), ah.Frozen(), ah.Bursts(), ah.AtSpikes())
+]
 WEIGHTS: list[contracts.Weights] = [ah.Exponential(), ah.Gaussian()]
 STIMULI: list[contracts.Stimulus] = [ah.Digits(), ah.Patches(), ah.FromArray(np.ones((1, 1)))]
 FACTORED: list[contracts.FactoredStimulus] = [ah.Crossbars(), ah.Bars(), ah.Squares(), ah.Diagonals()]

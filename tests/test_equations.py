@@ -243,7 +243,7 @@ def test_a_method_that_returns_too_little_is_refused():
         def rate(self, y_i, a_i):
             return self.eta
 
-    with pytest.raises(ah.InputError, match=r"rate\(self, y_i, a_i\) must end by returning 2 value"):
+    with pytest.raises(ah.InputError, match=r"its method rate must end by returning eta_i, a_i"):
         ah.Network(rule=Halved())
 
 

@@ -15,19 +15,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asynchebb as ah
-from asynchebb import engines, notation
+from asynchebb import engines, equations, notation
 from asynchebb.engines import cpu, traces
 from asynchebb.engines.cpu import units
 from asynchebb.network import VANISHING
 
 FAST = [name for name in engines.NAMES if name != "reference"]
-SCHEDULES = {**notation.variants("schedule"), "Asynchronous": lambda: ah.Asynchronous(r_b=0.5, r_r=20)}
+RATES = {name: cls for name, cls in notation.variants("dynamics").items() if not equations.spikes(cls())}
+SPIKING = {name: cls for name, cls in notation.variants("dynamics").items() if name not in RATES}
+COUNTING = {"Bursts": lambda: ah.Bursts(spikes=2, window=30, r_r=20), "AtSpikes": ah.AtSpikes}
+SCHEDULES = {
+    name: cls if name != "Asynchronous" else lambda: ah.Asynchronous(r_b=0.3, r_r=20)
+    for name, cls in notation.variants("schedule").items()
+    if name not in COUNTING
+}
 
 
 @pytest.mark.parametrize("engine", FAST)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("rule", notation.variants("rule"))
-@pytest.mark.parametrize("dynamics", notation.variants("dynamics"))
+@pytest.mark.parametrize("dynamics", RATES)
 @pytest.mark.parametrize("from_rest", [False, True], ids=["carried over", "from rest"])
 def test_every_combination_agrees_with_the_reference(from_rest, dynamics, rule, schedule, engine):
     """In float64, to 1e-9, over 3,000 steps, traces included."""
@@ -54,6 +61,27 @@ def test_every_combination_agrees_with_the_reference(from_rest, dynamics, rule, 
     followed, followed_traces = advance(engine, "burst")
     assert np.array_equal(followed_traces["burst"], slow_traces["burst"])
     np.testing.assert_allclose(followed.W, slow.W, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("engine", FAST)
+@pytest.mark.parametrize("schedule", [*SCHEDULES, *COUNTING])
+@pytest.mark.parametrize("dynamics", SPIKING)
+def test_spiking_networks_agree_with_the_reference_spike_by_spike(dynamics, schedule, engine):
+    """With every rule, carried over and from rest, over 1,200 steps."""
+    X = ah.Crossbars(6).sample(np.random.default_rng(1), 20)
+    for rule in notation.variants("rule").values():
+        network = ah.Network(60, 36, SPIKING[dynamics](), rule(), {**SCHEDULES, **COUNTING}[schedule]())
+        state = network.init(np.random.default_rng(0), np.float64)
+        for from_rest in (False, True):
+            fast, fast_traces = ah.advance(network, state, X, 60, engine, traces.NAMES, from_rest)
+            slow, slow_traces = ah.advance(network, state, X, 60, "reference", traces.NAMES, from_rest)
+            for name in ah.State._fields:
+                what = f"{name}, {network.rule}, from_rest={from_rest}"
+                np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), 1e-9, 1e-9, err_msg=what)
+            np.testing.assert_allclose(fast_traces.pop("y"), slow_traces.pop("y"), rtol=1e-9, atol=1e-9)
+            for name, traced in fast_traces.items():
+                assert np.array_equal(traced, slow_traces[name]), f"{name}, {network.rule}"
+            assert fast_traces["spikes"].sum() > 100
 
 
 @pytest.mark.parametrize("dynamics", [ah.Potential(0.06), ah.Projected(0.06)], ids=repr)
@@ -130,7 +158,7 @@ sizes = st.sampled_from([1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 
 @given(
     n=sizes,
     m=sizes,
-    dynamics=st.sampled_from([ah.Potential, ah.Projected]),
+    dynamics=st.sampled_from([*RATES.values(), *SPIKING.values()]),
     dt=st.floats(0.002, 0.05),
     rule=st.sampled_from([*notation.variants("rule").values()]),
     eta=st.floats(1e-4, 0.3),
@@ -145,7 +173,9 @@ sizes = st.sampled_from([1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 
 def test_networks_of_any_size_and_constants_agree_with_the_reference(
     n, m, dynamics, dt, rule, eta, schedule, hold, from_rest, seed, engine
 ):
-    network = ah.Network(n, m, dynamics(dt), rule(eta), schedule)
+    network = ah.Network(
+        n, m, dynamics(dt, **({"theta": 0.5} if "theta" in dynamics.__dataclass_fields__ else {})), rule(eta), schedule
+    )
     rng = np.random.default_rng(seed)
     state = network.init(rng, np.float64)
     X = rng.random((6, m)) * (rng.random((6, m)) < 0.5)
@@ -173,7 +203,7 @@ def test_the_loop_stays_within_its_room(dtype, monkeypatch):
     monkeypatch.setattr(cpu, "_last_room", threading.local())
     for n in (*range(1, 50), 63, 65, 76, 97, 130):
         rng = np.random.default_rng(n)
-        for dynamics in (ah.Potential(0.05), ah.Projected(0.05)):
+        for dynamics in (ah.Potential(0.05), ah.Projected(0.05), ah.IntegrateAndFire(0.05, theta=0.5)):
             for schedule in (ah.Asynchronous(0.1, 5), ah.Continuous(), ah.Discrete()):
                 network = ah.Network(n, 9, dynamics, ah.Hebbian(0.05), schedule, ah.Gaussian(scale=4 / (n + 4)))
                 ah.advance(network, network.init(rng, dtype), rng.random((6, 9)) * (rng.random((6, 9)) < 0.4), hold=80)

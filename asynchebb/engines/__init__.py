@@ -40,7 +40,7 @@ def advance(
 
     Activity carries over from one stimulus to the next or, with `from_rest`, starts from u = y = 0 at each.
     Returns the new state and a dict of the requested traces: "updates" (synapses changed) and "active"
-    (neurons with y_i > 0), one number per step; "y" (rates) and "burst" (gates), one row per step.
+    (neurons with y_i > 0), one number per step; "y" (rates), "burst" (gates) and "spikes", one row per step.
     """
     own = prepare(network, state).copy()
     return advance_in_place(network, own, X, hold, engine, trace, from_rest)
@@ -61,13 +61,15 @@ def advance_in_place(
     X = np.array(stimuli("X", X, network.m), state.W.dtype, order="C")
     kept = traces.empty(trace, len(X) * hold, network.n, state.W.dtype)
     state = module(engine).advance(network, state, X, int(hold), kept, bool(from_rest))
+    traces.check_spikes(network.dynamics, kept)
     return state, {name: getattr(kept, name) for name in trace}
 
 
 def settle(
     network: Network, state: State, X: np.ndarray, steps: int, engine: str = "cpu", at_most: int | None = None
 ) -> np.ndarray:
-    """The rates (samples, n) that the frozen network reaches for each row of X, from rest, in this many Euler steps.
+    """The rates (samples, n) that the frozen network reaches for each row of X, from rest, in this many Euler steps; of
+    spiking neurons, the mean over the second half of them.
 
     Rows are independent, so their order does not matter, and are distributed over `at_most` this many threads, or over
     all cores. X must be in the state's precision; it is not checked.
@@ -75,11 +77,13 @@ def settle(
     from concurrent.futures import ThreadPoolExecutor
 
     frozen, run = network.frozen(), module(engine)
+    state = frozen.complete(state)
     Y = np.empty((len(X), network.n), state.W.dtype)
     no_traces = traces.empty((), 0, network.n, state.W.dtype)
 
     def settle_some(rows: slice) -> None:
         own = State(state.W, state.M, *(array.copy() for array in state[2:]))  # a frozen network leaves W and M alone
+        own.t[...] += rows.start * steps  # noise does not depend on how the rows are distributed
         run.advance(frozen, own, X[rows], steps, no_traces, from_rest=True, settled=Y[rows])
 
     threads = run.threads(network) if at_most is None else min(at_most, run.threads(network))
@@ -96,21 +100,19 @@ def settle(
 
 def prepare(network: Network, state: State) -> State:
     """The state's arrays with the types and memory order that engines rely on, copied only where necessary."""
-    shapes = {"W": (network.n, network.m), "M": (network.n, network.n)}
-    for name, array in zip(State._fields, state, strict=True):
-        if np.shape(array) != shapes.get(name, (network.n,)):
+    shapes = {"W": (network.n, network.m), "M": (network.n, network.n), "t": ()}
+    for name, array in state._asdict().items():
+        if name not in ("h", "recent") and np.shape(array) != shapes.get(name, (network.n,)):
             raise InputError(
                 f"state.{name} has shape {np.shape(array)}; the network needs {shapes.get(name, (network.n,))}"
             )
     dtype = float_type(np.asarray(state.W).dtype)
-    W, M, u, y, c, a = state
-    weights("state.W", W)
-    weights("state.M", M)
+    weights("state.W", state.W)
+    weights("state.M", state.M)
+    types = {"c": np.int64, "recent": np.uint8, "t": np.int64}
     return State(
-        np.require(W, dtype, ["C", "W"]),
-        np.require(M, dtype, ["F", "W"]),
-        np.require(u, dtype, ["C", "W"]),
-        np.require(y, dtype, ["C", "W"]),
-        np.require(c, np.int64, ["C", "W"]),
-        np.require(a, dtype, ["C", "W"]),
+        *(
+            np.require(array, types.get(name, dtype), ["F" if name == "M" else "C", "W"])
+            for name, array in network.complete(state)._asdict().items()
+        )
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from asynchebb import equations, noise
 from asynchebb.engines.traces import Traces
 from asynchebb.network import VANISHING, Network, State
 
@@ -18,17 +19,27 @@ def advance(
     settled: np.ndarray | None = None,
 ) -> State:
     """Show each row of X for `hold` Euler steps, optionally from rest; write its final rates to `settled`."""
-    W, M, u, y, c, a = state
-    dynamics, rule, schedule = network.dynamics, network.rule, network.schedule
+    W, M, u, y, c, a, h, recent, start = state
+    rule = network.rule
+    step = equation(network, "dynamics", "step")
+    gate = equation(network, "schedule", "gate")
+    spiking, noisy, window = equations.spikes(network.dynamics), equations.noisy(network.dynamics), len(recent)
     floor = getattr(rule, "floor", 0.0)
     t = 0
     for number, x in enumerate(X):
         if from_rest:
-            u, y = (np.asarray(z, W.dtype) for z in dynamics.step(np.zeros_like(u), np.zeros_like(u)))
+            u, y = network.rest(W.dtype)
+        late_rates = []  # those of the second half of the presentation
         for k in range(hold):
             drive = W @ x - M @ y
-            u, y = (np.asarray(z, W.dtype) for z in dynamics.step(u, drive))
-            beta, c = each(network.n, *schedule.gate(y, c, k, hold))
+            noise_i = noise.uniform(int(start) + t, network.n, W.dtype) if noisy else None
+            moved = step(u_i=u, y_i=y, h_i=h, drive_i=drive, noise_i=noise_i)
+            u, y, h = (np.asarray(moved.get(name, old), W.dtype) for name, old in (("u_i", u), ("y_i", y), ("h_i", h)))
+            s = np.asarray(moved.get("s_i", np.zeros(network.n)))
+            if window:
+                recent[(int(start) + t) % window] = s > 0
+            opened = gate(y_i=y, n_i=recent.sum(axis=0), c_i=c, k=k, hold=hold)
+            beta, c = each(network.n, opened["beta_i"], opened["c_i"])
             i = np.flatnonzero(beta)  # the rows that change
             y_i = y[i]
             eta_i, a[i] = each(len(i), *rule.rate(y_i, a[i]))
@@ -47,10 +58,27 @@ def advance(
                 traces.y[t] = y
             if traces.burst.size:
                 traces.burst[t] = beta
+            if traces.spikes.size:
+                traces.spikes[t] = s > 0
+            traces.fired[:] += np.count_nonzero(s > 0), np.count_nonzero(s > 1)
+            if settled is not None and k >= hold // 2:
+                late_rates.append(y)
             t += 1
         if settled is not None:
-            settled[number] = y
-    return State(W, M, u, y, c, a)
+            settled[number] = np.mean(late_rates, axis=0, dtype=np.float64) if spiking else y
+    return State(W, M, u, y, c, a, h, recent, np.asarray(start + t))
+
+
+def equation(network, kind, method):
+    """An equation as a function that takes what it needs of all these values, and gives what it gives, by name."""
+    record = getattr(network, kind)
+    takes, gives = equations.takes_and_gives(kind, method, record.__class__)
+    compute = getattr(record, method)
+
+    def by_name(**values):
+        return dict(zip(gives, compute(*(values[name] for name in takes)), strict=True))
+
+    return by_name
 
 
 def threads(network: Network) -> int:

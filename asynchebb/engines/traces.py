@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +17,19 @@ class Traces(NamedTuple):
     active: np.ndarray  # (steps,) neurons with y_i > 0
     y: np.ndarray  # (steps, n) rates
     burst: np.ndarray  # (steps, n) gates β_i
+    spikes: np.ndarray  # (steps, n) which neurons spike
+    fired: np.ndarray  # (2,) spikes in all, and those that were followed by another in the next step, for want of room
 
 
-NAMES = Traces._fields
-PER_NEURON = ("y", "burst")  # the others have one number per step
+NAMES = ("updates", "active", "y", "burst", "spikes")
+PER_NEURON = ("y", "burst", "spikes")  # the others have one number per step
+
+# The shares of late spikes from which on something is wrong, and everything is.
+LATE, TOO_LATE = 0.1, 0.5
+
+
+class LateSpikes(UserWarning):
+    """Many spikes come late, because neurons fire at most once per Euler step."""
 
 
 def check(trace: tuple[str, ...]) -> None:
@@ -38,4 +48,22 @@ def empty(trace: tuple[str, ...], steps: int, n: int, dtype: np.dtype) -> Traces
         np.zeros(count["active"], np.int64),
         np.zeros((count["y"], n), dtype),
         np.zeros((count["burst"], n), np.bool_),
+        np.zeros((count["spikes"], n), np.bool_),
+        np.zeros(2, np.int64),
     )
+
+
+def check_spikes(dynamics: object, traces: Traces) -> None:
+    """Say so if neurons should have fired more than once per step."""
+    fired, late = traces.fired
+    if late <= LATE * fired:
+        return
+    what = (
+        f"dynamics is {dynamics!r}, and {late / fired:.0%} of the spikes come late, because a neuron would have to "
+        "fire more than once per Euler step"
+    )
+    theta, dt = getattr(dynamics, "theta", None), getattr(dynamics, "dt", None)
+    largest = f": no rate can exceed theta/dt, which is {theta / dt:g}" if theta and dt else ""
+    if late > TOO_LATE * fired:
+        raise InputError(f"{what}; dt must be smaller, or theta larger{largest}")
+    warnings.warn(f"{what}; use a smaller dt or a larger theta{largest}", LateSpikes, stacklevel=4)

@@ -154,8 +154,8 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             network = self.make_network(self.n_components or X.shape[1], X.shape[1])
             state = network.init(np.random.default_rng(self._seed))
             # choice: start from rest, so that everything learned comes from the data.
-            u, rates = network.dynamics.step(np.zeros_like(state.u), np.zeros_like(state.u))
-            self.state_ = state._replace(u=np.asarray(u, state.u.dtype), y=np.array(rates, state.y.dtype))
+            u, rates = network.rest(state.u.dtype)
+            self.state_ = state._replace(u=u, y=rates)
             self.n_iter_ = self.n_samples_seen_ = 0
             self.validation_scores_ = []
             self._begin_sample(*state.W.shape)
@@ -235,9 +235,10 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         # The state changes in place; Ctrl-C must not come between that and the count of samples seen.
         with np.errstate(over="ignore", invalid="ignore"), _uninterrupted():
             self.state_ = engines.module(self.engine).advance(
-                network, self.state_, X, self.hold, no_traces, bool(self.from_rest)
+                network, network.complete(self.state_), X, self.hold, no_traces, bool(self.from_rest)
             )
             self.n_samples_seen_ += len(X)
+        traces.check_spikes(network.dynamics, no_traces)
         self._check_finite(self.state_.u)
 
     def _check_strength(self, X: np.ndarray) -> None:

@@ -52,7 +52,7 @@ def network_in(model: Any) -> HebbianNetwork:
 def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
     """`save_model`, with additional notes (anything that JSON can hold)."""
     from asynchebb.runs import netcdf
-    from asynchebb.runs.layout import STATE
+    from asynchebb.runs.layout import STATE, saved_arrays
 
     network = network_in(model)
     if type(network) not in MODELS.values() or (model is not network and not _is_pair(model)):
@@ -68,11 +68,12 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
     ):  # already used; a new fit would draw new numbers anyway
         parameters["random_state"] = None
     plain = {name: value for name, value in parameters.items() if name not in VALUES}
-    state = network.state_
+    state, saved = network.state_, saved_arrays(network.state_)
     (n, m), dtype = state.W.shape, state.W.dtype.name
     variables = tuple(
         netcdf.Variable(name, axes[1:], dtype if kind == "float" else kind, meaning)
         for name, (axes, kind, meaning) in STATE.items()
+        if name in saved
     )
     variables += (netcdf.Variable(SAMPLE, ("sample", "input"), dtype, "random sample of the data shown, scaled"),)
     sample = network._sample
@@ -89,6 +90,8 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
         **versions_in_files(),
     }
     sizes = dict(neuron=n, presynaptic=n, input=m, sample=len(sample.rows))
+    if "recent" in saved:
+        sizes["window"] = len(state.recent)
     files.make_writable("path", path, path.parent)
     if path.is_dir():
         raise InputError(f"path is {str(path)!r}, which is a folder; it must be a file, like model.nc")
@@ -96,7 +99,7 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
         files.atomic(path, path.parent) as temporary,
         netcdf.writing(temporary, sizes, variables, attributes) as out,
     ):
-        for name, array in state._asdict().items():
+        for name, array in saved.items():
             out.put(name, array)
         out.put(SAMPLE, sample.rows)
 
@@ -115,7 +118,7 @@ def read(path: Path, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
                     f"path is {str(path)!r}, which is not a model saved by save_model or `asynchebb learn`"
                 )
             text = {name: value for name, value in file.attrs.items() if isinstance(value, str)}
-            arrays = {name: file[name][()] for name in State._fields}
+            arrays = {name: np.asarray(file[name][()]) for name in State._fields if name in file}
             rows = file[SAMPLE][()] if SAMPLE in file else arrays["W"][:0]
         found = {name: json.loads(text[name]) for name in ("parameters", "fitted", "feature_names", "on_off", "notes")}
         cls = MODELS[text["model"]]
@@ -129,8 +132,8 @@ def read(path: Path, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     found["fitted"].setdefault("validation_scores_", [])
     network = cls(**found["parameters"], **parts)
     network._sample = Sample(rows, size, offered)
-    network.state_ = State(**{**arrays, "M": np.asfortranarray(arrays["M"])})
-    network.make_network(1, 1)  # checks the values that were given
+    state = State(**{**arrays, "M": np.asfortranarray(arrays["M"])})
+    network.state_ = network.make_network(*state.W.shape).complete(state)  # checks the values that were given
     for name, value in found["fitted"].items():
         setattr(network, name, tuple(value) if name == "image_shape_" and value else value)
     _name_features(network, found["feature_names"])

@@ -21,5 +21,7 @@ def useful(state: State, activity: np.ndarray, similarity: float) -> np.ndarray:
 
 def only(state: State, kept: np.ndarray) -> State:
     """The state of these neurons alone."""
-    W, M, u, y, c, a = state
-    return State(W[kept], np.asfortranarray(M[np.ix_(kept, kept)]), u[kept], y[kept], c[kept], a[kept])
+    of_kept = {name: getattr(state, name)[kept] for name in ("W", "u", "y", "c", "a")}
+    h = state.h[kept] if state.h.size else state.h
+    M = np.asfortranarray(state.M[np.ix_(kept, kept)])
+    return state._replace(**of_kept, M=M, h=h, recent=np.ascontiguousarray(state.recent[:, kept]))

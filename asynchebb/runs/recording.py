@@ -20,13 +20,13 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from asynchebb import engines, files, notation
+from asynchebb import engines, equations, files, notation
 from asynchebb import progress as display
 from asynchebb.checks import InputError
 from asynchebb.files import atomic, make_writable
 from asynchebb.network import State
 from asynchebb.provenance import versions_in_files
-from asynchebb.runs.layout import COORDINATES, FORMAT, PARTS, STATE, TRACES, variable
+from asynchebb.runs.layout import COORDINATES, FORMAT, PARTS, STATE, TRACES, saved_arrays, variable
 from asynchebb.runs.run import Run
 from asynchebb.runs.saved import open_run
 from asynchebb.runs.silence import SilentNetwork, trouble
@@ -173,12 +173,13 @@ def _last_part(run: Run, engine: str, folder: Path) -> Snapshot | None:
     if last is None:
         return None
     with np.load(_part(run, engine, folder, last)) as part:
-        return Snapshot(last, int(part["step"]), State(*(part[name] for name in State._fields)), {}, {})
+        state = State(**{name: part[name] for name in State._fields if name in part})
+        return Snapshot(last, int(part["step"]), run.network.complete(state), {}, {})
 
 
 def _to_save(snapshot: Snapshot) -> dict[str, Any]:
     traces = {f"trace_{name}": trace for name, trace in snapshot.traces.items()}
-    return {"step": snapshot.step, **snapshot.state._asdict(), **snapshot.measures, **traces}
+    return {"step": snapshot.step, **saved_arrays(snapshot.state), **snapshot.measures, **traces}
 
 
 def _write_part(path: Path, part: Part) -> Path:
@@ -205,10 +206,13 @@ def _assemble(
     stops = run.stops()[: len(parts)]
     shown = [sum(phase.samples for phase in run.phases[:p]) + sample for p, sample, _ in stops]
     n, m = run.network.n, run.network.m
-    sizes = dict(snapshot=len(parts), neuron=n, presynaptic=n, input=m, probe=len(run.probes), sample=shown[-1])
+    sizes = dict(snapshot=len(parts), neuron=n, presynaptic=n, input=m, window=equations.window(run.network.schedule))
+    sizes |= dict(probe=len(run.probes), sample=shown[-1])
     traces = [f"trace_{name}" for name in run.trace] if shown[-1] else []  # traces begin with the second snapshot
     measures = {measure.name: variable(measure) for probe in run.probes for measure in probe.measures}
-    saved = COORDINATES | STATE | measures | {name: TRACES[name] for name in traces}
+    with _arrays(parts[-1]) as last:
+        state = {name: STATE[name] for name in STATE if name in last}
+    saved = COORDINATES | state | measures | {name: TRACES[name] for name in traces}
     variables = tuple(
         netcdf.Variable(name, axes, run.dtype if dtype == "float" else dtype, meaning)
         for name, (axes, dtype, meaning) in saved.items()

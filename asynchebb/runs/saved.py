@@ -51,8 +51,8 @@ def state_at(dataset: Any, snapshot: int = -1) -> State:
     count = len(dataset["step"])
     if not isinstance(snapshot, int | np.integer) or not -count <= snapshot < count:
         raise InputError(f"snapshot is {snapshot!r}; it must be a whole number from {-count} to {count - 1}")
-    state = State(*(np.asarray(dataset[name][snapshot]) for name in State._fields))
-    return state._replace(M=np.asfortranarray(state.M))
+    state = State(**{name: np.asarray(dataset[name][snapshot]) for name in State._fields if name in dataset})
+    return state._replace(M=np.asfortranarray(state.M), recent=state.recent.reshape(-1, len(state.u)))
 
 
 def network_of(dataset: xarray.Dataset, **given: Any) -> Network:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from asynchebb import engines, metrics
+from asynchebb import engines, equations, metrics
 from asynchebb.checks import InputError, at_least, stimuli
 from asynchebb.contracts import Stimulus
 from asynchebb.measures import error, error_last, error_sd, factors_of
@@ -28,7 +28,7 @@ class Response(NamedTuple):
     """What a test shows of a frozen network."""
 
     errors: np.ndarray  # (stimuli, steps): 1 − cos(x, Wᵀy) at each step
-    rates: np.ndarray  # (stimuli, n): at the end of each presentation
+    rates: np.ndarray  # (stimuli, n): at the end of each presentation; of spiking neurons, those read then (`read_out`)
     mean_activity: np.ndarray  # (n,): rates, mean over all steps
     active: float  # neurons with y_i > 0, mean over all steps
 
@@ -57,15 +57,27 @@ def respond(
         raise InputError("X holds no stimulus; a test needs at least one")
     W = np.asarray(state.W)  # reconstructed in the network's own precision: half the time for float32
     errors, rates = np.empty((len(X), hold)), np.empty((len(X), network.n), W.dtype)
-    activity, active = np.zeros(network.n), 0.0
+    activity, active, spiking = np.zeros(network.n), 0.0, equations.spikes(network.dynamics)
     with one_blas_thread():
         for number, (x, Y) in enumerate(_rates(network, state, X, hold, engine, from_rest)):
+            if spiking:
+                Y = read_out(Y)
             errors[number] = 1 - np.concatenate([metrics.reconstruction_cosines(W, x, part) for part in _parts(Y)])
             rates[number] = Y[-1]
             activity += Y.mean(axis=0, dtype=np.float64) / len(X)
             active += np.count_nonzero(Y > 0) / (len(X) * hold)
             on_progress((number + 1) * hold)
     return Response(errors, rates, activity, float(active))
+
+
+def read_out(Y: np.ndarray) -> np.ndarray:
+    """The rates of spiking neurons at each step of a presentation: the mean over the second half of the steps so far.
+
+    A filtered spike train jumps by θ/τ at each spike, so that its value at one step says little.
+    """
+    total = np.concatenate([np.zeros((1, Y.shape[1])), np.cumsum(Y, axis=0, dtype=np.float64)])
+    last = np.arange(1, len(Y) + 1)
+    return ((total[last] - total[last // 2]) / (last - last // 2)[:, None]).astype(Y.dtype)
 
 
 def reconstruction_error(

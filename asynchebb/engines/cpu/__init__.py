@@ -33,13 +33,13 @@ from asynchebb.network import VANISHING, Network, State
 from asynchebb.threads import cores
 
 # The files that the loop is made of, for one core or for all; each is given what the ones before it define.
-FILES = {False: ("columns", "lanes", "loop"), True: ("columns", "lanes", "wide", "loop")}
+FILES = {False: ("columns", "lanes", "firing", "loop"), True: ("columns", "lanes", "wide", "firing", "loop")}
 KERNELS = "kernels"
 
 # What `kernels.py` makes of the equations of each kind of record, and what each function takes after their constants.
 FUNCTIONS = {
-    "dynamics": {"move": "yyyyyk", "after": "yykyy"},
-    "schedule": {"gates": "yckkkbc", "silent_gates": "ckkkkcb"},
+    "dynamics": {"move": "yyyyyk", "after": "yykyy", "fire": "yyyyyk"},
+    "schedule": {"gates": "ycckkkbc", "silent_gates": "ckkkkcb"},
     "rule": {"terms": "yykyyy", "update": "yybkyyyyy"},
 }
 
@@ -68,11 +68,17 @@ def advance(
     for place, values in ((module.U, state.u), (module.Y, state.y), (module.A, state.a), (module.S, 1)):
         numbers[place, :n] = values
     indices[module.ALL, :n] = state.c
+    indices[module.SPIKES, :n] = state.recent.sum(axis=0)
+    if state.h.size:
+        numbers[module.H, :n] = state.h
     floor, additive = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "additive", False)
     # A floor takes from every synapse, and sleeping neurons' gates are not looked at one by one.
     lazy = bool(additive and floor == 0 and traces.burst.size == 0)
     given = {"hold": hold, "from_rest": from_rest, "stimuli": len(X), "lazy": lazy}
-    arrays = {"W": state.W, "P": state.M.T, "X": X}  # M by presynaptic column lies in one piece
+    spiking, decay = equations.spikes(network.dynamics), getattr(network.dynamics, "decay", 0.0)
+    given |= {"spiking": spiking, "noisy": equations.noisy(network.dynamics), "events": spiking and decay > 0}
+    given |= {"clock": int(state.t), "window": len(state.recent)}
+    arrays = {"W": state.W, "P": state.M.T, "X": X, "recent": state.recent}  # M by presynaptic column is one piece
     arrays |= {f"trace_{name}": trace for name, trace in zip(traces._fields, traces, strict=True)}
     if settled is not None:
         arrays["settled"] = settled
@@ -85,10 +91,13 @@ def advance(
     given |= {name: _address(array) for name, array in arrays.items() if array.size}
     counts = np.ndarray(len(units.COUNTS), np.int64, room.held)  # the first fields of the record
     counts[:] = [given.get(name, 0) or room.given.get(name, 0) for name in units.COUNTS]
-    room.held["floor"], room.held["smallest"] = floor, VANISHING
+    room.held["floor"], room.held["smallest"], room.held["decay"] = floor, VANISHING, decay
     module.run(room.address)
     state.u[:], state.y[:], state.a[:] = (numbers[place, :n] for place in (module.U, module.Y, module.A))
     state.c[:] = indices[module.ALL, :n]
+    if state.h.size:
+        state.h[:] = numbers[module.H, :n]
+    state.t[...] += len(X) * hold
     return state
 
 
@@ -275,17 +284,37 @@ def _kernels(kind: str, cls: type, dtype: np.dtype) -> dict[str, int]:
         module = _import_copy(KERNELS, name)
         if not compiled(name):
             _say_compiling(cls.__name__, dtype)
+        names = vars(module)
         for method in equations.METHODS[kind]:
-            setattr(module, method, numba.njit(error_model="numpy")(_moved(getattr(cls, method), module)))
-        vars(module)["number"] = dtype.type
+            names[method] = numba.njit(error_model="numpy")(_moved(getattr(cls, method), module))
+            exec(_whole(names["WHOLE"], kind, method, cls), names)
+            names[f"whole_{method}"] = numba.njit(error_model="numpy")(names[f"whole_{method}"])
+        names["number"] = dtype.type
+        names["keeps_h"] = kind == "dynamics" and "h_i" in equations.takes_and_gives(kind, "step", cls)[0]
         addresses: dict[str, int] = {}
-        for function, takes in FUNCTIONS[kind].items():
+        for function, takes in functions(kind, cls).items():
             signature = units.signature("h" + takes, "", dtype, record)
             kernel: Any = numba.cfunc(signature, cache=True, error_model="numpy")(vars(module)[function])
             _in_use.append(kernel)
             addresses[function] = kernel.address
         _note_compiled(name)
     return addresses
+
+
+def functions(kind: str, cls: type) -> dict[str, str]:
+    """What is compiled for this class: dynamics with memory fire, others move."""
+    if kind != "dynamics":
+        return FUNCTIONS[kind]
+    has_memory = "y_i" in equations.takes_and_gives(kind, "step", cls)[0]
+    return {name: takes for name, takes in FUNCTIONS[kind].items() if (name == "fire") == has_memory}
+
+
+def _whole(template: str, kind: str, method: str, cls: type) -> str:
+    """The source of a function that takes and gives all that such an equation may, and calls this one."""
+    form = equations.METHODS[kind][method]
+    takes, gives = equations.takes_and_gives(kind, method, cls)
+    written = {"takes": takes, "gives": gives, "all_takes": form.all_taken, "all_gives": form.all_given}
+    return template.format(method=method, **{name: ", ".join(names) for name, names in written.items()})
 
 
 def kernels_name(cls: type, dtype: np.dtype) -> str:

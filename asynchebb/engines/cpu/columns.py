@@ -31,11 +31,12 @@ GROUP = 8
 INHIBITION, DRIVE, NEW_U, NEW_Y, NOW, THEN, FELT, SILENT = range(32, 40)  # SILENT is 0 throughout
 ETA, KEEP_W, KEEP_M, GAIN_W, GAIN_M, KEEP, BOOST, DROP, NEW_A, LEAK_W, LEAK_M = range(40, 51)
 DEVIATION, END, TOTAL, FELT_DEVIATION, FELT_END, FELT_TOTAL, LANE_FELT, BEFORE = range(51, 59)
+H, NOISE, JUMP, MEAN = range(59, 63)  # of spiking neurons
 # of whole numbers,
-ACTIVE, NEURON, LANE, SLOT, WHO, WHOLE, ROWS, CURRENT, LOG, NEW_C = range(4, 14)
+ACTIVE, NEURON, LANE, SLOT, WHO, WHOLE, ROWS, CURRENT, LOG, NEW_C, SPIKES, FIRING = range(4, 16)
 # and of truths.
 LISTED, OPENED, COULD, WANTED, FETCHED, CLOSED, LOGGED = range(4, 11)
-NUMBER_ROWS, INDEX_ROWS, TRUTH_ROWS = 59, 14, 11
+NUMBER_ROWS, INDEX_ROWS, TRUTH_ROWS = 63, 16, 11
 
 SMALLEST_SCALE = 1e-9  # a row of W or M whose scale or s has come down to this is brought back to 1
 
@@ -51,10 +52,11 @@ def after(held, u, n):
 
 @unit("hcykk", "k")
 def gates(held, c, y, k, n):
-    """OPENED, c = gate(y, c, k, hold); how many are open."""
+    """OPENED, c = gate(y, SPIKES, c, k, hold); how many are open."""
     h = carray(held, 1)[0]
-    opened, opens = row(truths_at(h.truths), OPENED, h.wide), row(indices_at(h.indices), NEW_C, h.wide)
-    call_at(h.gates, (h.schedule, y, c, k, h.hold, n, opened, opens))
+    opened, indices = row(truths_at(h.truths), OPENED, h.wide), indices_at(h.indices)
+    opens, spikes = rows_of(indices, h.wide, (NEW_C, SPIKES))
+    call_at(h.gates, (h.schedule, y, spikes, c, k, h.hold, n, opened, opens))
     return opens[0]
 
 
@@ -227,10 +229,8 @@ def list_more(y, n, active, listed, count):
 
 
 @unit("ykcykyk")
-def lateral_rows(P, n, active, y, count, inhibition, rows):
-    """inhibition = M̂ @ y over the active columns alone, of some rows, eight columns at a time."""
-    for i in range(rows):
-        inhibition[i] = 0
+def add_columns(P, n, active, y, count, inhibition, rows):
+    """inhibition += M̂ @ y over these columns alone, of some rows, eight columns at a time."""
     whole = count - count % 8
     for q in range(0, whole, 8):
         j0, j1, j2, j3 = active[q], active[q + 1], active[q + 2], active[q + 3]
@@ -248,6 +248,14 @@ def lateral_rows(P, n, active, y, count, inhibition, rows):
         p, y_j = row(P, active[q], n), y[active[q]]
         for i in range(rows):
             inhibition[i] += p[i] * y_j
+
+
+@unit("ykcykyk")
+def lateral_rows(P, n, active, y, count, inhibition, rows):
+    """inhibition = M̂ @ y over the active columns alone, of some rows."""
+    for i in range(rows):
+        inhibition[i] = 0
+    add_columns(P, n, active, y, count, inhibition, rows)
 
 
 @unit("ykcyky")

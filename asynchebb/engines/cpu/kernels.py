@@ -7,8 +7,16 @@ networks, and a new rule, schedule or dynamics takes half a second to compile, n
 import numpy as np  # noqa: F401  for the equations
 from numba import carray
 
-# The equations, and the network's precision; `cpu.kernels` puts them in their place.
-step = gate = rate = leak_w = leak_m = number = None
+# The equations, and the network's precision; `cpu.kernels` puts them in their place. Those that may take or give less
+# than others are there as `whole_…` too, which take and give all.
+step = gate = rate = leak_w = leak_m = number = whole_step = whole_gate = None
+keeps_h = False  # do the dynamics have a third variable?
+WHOLE = """
+def whole_{method}(constants, {all_takes}):
+    s_i = 0
+    {gives} = {method}(constants, {takes})
+    return {all_gives}
+"""
 
 
 def move(dynamics, u, y, b, s, inhibition, n):
@@ -25,12 +33,21 @@ def after(dynamics, u, drive, n, new_u, new_y):
         new_u[i], new_y[i] = step(constants, u[i], drive[i])
 
 
-def gates(schedule, y, c, k, hold, n, opened, opens):
-    # opened, c = gate(y, c, k, hold); how many of them are open
+def fire(dynamics, u, y, h, drive, noise, n):
+    # u, y, h, s = step(u, y, h, drive, noise); s is left in the place of the drive
+    constants = carray(dynamics, 1)[0]
+    for i in range(n):
+        u[i], y[i], h_i, drive[i] = whole_step(constants, u[i], y[i], h[i], drive[i], noise[i])
+        if keeps_h:
+            h[i] = h_i
+
+
+def gates(schedule, y, spikes, c, k, hold, n, opened, opens):
+    # opened, c = gate(y, spikes, c, k, hold); how many of them are open
     constants = carray(schedule, 1)[0]
     count = 0
     for i in range(n):
-        beta_i, c[i] = gate(constants, y[i], c[i], k, hold)
+        beta_i, c[i] = whole_gate(constants, y[i], spikes[i], c[i], k, hold)
         opened[i] = beta_i != 0
         count += beta_i != 0
     opens[0] = count
@@ -45,7 +62,7 @@ def silent_gates(schedule, c, k, end, hold, n, new_c, closed):
             continue
         c_i, opened = c[i], False
         for kk in range(k, end):
-            beta_i, c_i = gate(constants, zero, c_i, kk, hold)
+            beta_i, c_i = whole_gate(constants, zero, 0, c_i, kk, hold)
             opened |= beta_i != 0
         new_c[i], closed[i] = c_i, not opened
 

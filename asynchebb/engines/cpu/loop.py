@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # `cpu` puts compiled ones in their place: those for one core
         LANES,
         LISTED,
         LOGGED,
+        MEAN,
         NEAR,
         NEURON,
         NEW_C,
@@ -89,6 +90,7 @@ if TYPE_CHECKING:  # `cpu` puts compiled ones in their place: those for one core
         terms_of_update,
         truths_at,
     )
+    from asynchebb.engines.cpu.firing import run_firing, stop_firing
     from asynchebb.engines.cpu.lanes import (
         SPARE,
         SPREAD_LANES,
@@ -529,11 +531,16 @@ def advance(held):
     for stimulus in range(h.stimuli):
         h.x = h.X + stimulus * h.m * item
         h.x_x = dot(numbers_at(h.x), numbers_at(h.x), h.m)
-        if h.from_rest:
+        if h.from_rest and h.fire:
+            stop_firing(held)
+        elif h.from_rest:
             rest(held)
         h.pixels = list_pixels(held)
         feed_forward(held)
         k, length = 0, FIRST_STEPS if h.lazy else h.hold
+        if h.fire:
+            run_firing(held)
+            k = h.hold
         while k < h.hold:
             if h.lazy and h.hold - 1 - k >= WORTHWHILE and few(held, k):
                 before = k
@@ -548,5 +555,6 @@ def advance(held):
         fold_M(held)
         if h.settled:
             settled = row(numbers_at(h.settled), stimulus, h.n)
+            rates = row(numbers, MEAN, wide) if h.spiking else y
             for i in range(h.n):
-                settled[i] = y[i]
+                settled[i] = rates[i]

@@ -19,10 +19,11 @@ COUNTS = (
     *("n", "m", "wide", "hold", "from_rest", "lazy", "stimuli", "t", "pixels", "listed"),
     *("near", "most_entries", "run_apart", "undone"),
     *("W", "P", "X", "x", "settled", "numbers", "indices", "truths", "history", "N", "C", "saved_C", "log"),
-    *("move", "after", "dynamics", "gates", "silent_gates", "schedule", "terms", "update", "rule"),
-    *("trace_updates", "trace_active", "trace_y", "trace_burst"),
+    *("move", "after", "fire", "dynamics", "gates", "silent_gates", "schedule", "terms", "update", "rule"),
+    *("clock", "spiking", "noisy", "events", "window", "recent"),
+    *("trace_updates", "trace_active", "trace_y", "trace_burst", "trace_spikes", "trace_fired"),
 )
-NUMBERS = ("floor", "smallest", "x_x")
+NUMBERS = ("floor", "smallest", "x_x", "decay")
 
 
 def unit(takes: str, gives: str = "", spread: bool = False) -> Callable:
