@@ -153,7 +153,7 @@ class LeakyIntegrateAndFire(_Filtered):
     tau_m: float = 0.5
 
     def step(self, u_i, y_i, drive_i):
-        u_i = np.maximum(u_i + self.dt * (drive_i - u_i / self.tau_m), -self.theta)
+        u_i = np.maximum(u_i + self.dt * drive_i - (self.dt / self.tau_m) * u_i, -self.theta)
         s_i = (u_i > self.theta) * 1 + (u_i > self.theta + self.theta) * 1
         u_i = u_i - self.theta * (s_i > 0)
         y_i = y_i - y_i * (self.dt / self.tau)

@@ -45,7 +45,11 @@ NETWORKS = {
     "asynchronous Oja, Projected, from rest": ah.asynchronous(),
     "discrete Oja, Projected, from rest": ah.discrete(),
     "frozen, Projected, from rest": ah.asynchronous(),  # trained, and then frozen
+    "spiking": ah.asynchronous(
+        reading="notebook", dynamics=ah.IntegrateAndFire(), schedule=ah.Asynchronous(r_b=0.5, r_r=100)
+    ),
 }
+SPIKING_STEPS = 500_000  # per second, which the spiking network has to reach
 
 # Each system: its module among the peers, the options of its `run`, the models it supports, the stimuli per
 # round and the number of rounds: some compile for a long time before each round.
@@ -55,7 +59,7 @@ SYSTEMS = {
     "JAX scan, dense": ("jax_scan", {"skip": False}, ("asynchronous", "asynchronous Projected", "continuous"), 20, 5),
     "JAX scan, batched": ("jax_scan", {"batched": True}, ("frozen, Projected, from rest",), 100, 5),
     "NumPy": ("numpy_loops", {}, ("asynchronous", "continuous"), 4, 5),
-    "Brian2": ("brian2_loop", {}, ("asynchronous",), 40, 2),
+    "Brian2": ("brian2_loop", {}, ("asynchronous", "spiking"), 40, 2),
     "ANNarchy": ("annarchy_loop", {}, ("asynchronous",), 40, 2),
 }
 ALWAYS = ("JAX scan", "JAX scan, dense", "JAX scan, batched", "NumPy")
@@ -69,6 +73,7 @@ CASES = [
     ("discrete Oja, Projected, from rest", 500, 14, 6),
     ("frozen, Projected, from rest", 500, 14, 8),
     ("continuous", 500, 14, 8),
+    ("spiking", 500, 14, None),
     ("asynchronous", 100, 5, 2),
     ("discrete", 100, 5, 2),
     ("continuous", 100, 5, 2),
@@ -94,13 +99,18 @@ def as_dict(state, dtype):
 def peer(system, model):
     module, options, *_ = SYSTEMS[system]
     run = importlib.import_module(f"peers.{module}").run
-    return lambda state, X: run(state, X, HOLD, model, **options)
+    return lambda state, X, **more: run(state, X, HOLD, model, **options, **more)
 
 
 def difference(network, state, X, run, from_rest):
     """How far a peer's weights are from ours after one stimulus, in float64."""
     state = ah.State(*(np.asarray(z, np.float64) if z.dtype.kind == "f" else z for z in state))
     ours, _ = ah.advance(network, state, X[:1], hold=HOLD, from_rest=from_rest)
+    if network.dynamics == ah.IntegrateAndFire():  # the same spikes, too, over four stimuli
+        _, seen = ah.advance(network, state, X[:4], HOLD, "cpu", ("spikes",))
+        theirs, _ = run(as_dict(state, np.float64), X[:4], watched=True)
+        if not np.array_equal(theirs["spikes"], seen["spikes"]):
+            raise RuntimeError(f"{np.count_nonzero(theirs['spikes'] != seen['spikes'])} spikes differ")
     theirs, _ = run(as_dict(state, np.float64), X[:1])
     return max(float(np.abs(getattr(ours, name) - theirs[name]).max()) for name in ("W", "M", "y"))
 
@@ -339,6 +349,10 @@ def report(results):
     """Print the targets that were missed."""
     missed = []
     for row in results["cases"]:
+        if row["model"] == "spiking":
+            if row["asynchebb"] < SPIKING_STEPS:
+                missed.append(f"spiking: {row['asynchebb']:,.0f} steps/s, target {SPIKING_STEPS:,}")
+            continue
         # A batch of stimuli at once is another thing than a scan: its ratio stands in the table.
         scans = ("JAX scan", "JAX scan, dense")
         ratios = [cell["ratio"] for name, cell in row["systems"].items() if name in scans and "ratio" in cell]

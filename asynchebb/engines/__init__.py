@@ -42,8 +42,10 @@ def advance(
     Returns the new state and a dict of the requested traces: "updates" (synapses changed) and "active"
     (neurons with y_i > 0), one number per step; "y" (rates), "burst" (gates) and "spikes", one row per step.
     """
-    own = prepare(network, state).copy()
-    return advance_in_place(network, own, X, hold, engine, trace, from_rest)
+    own, fired = prepare(network, state).copy(), np.zeros(2, np.int64)
+    found = advance_in_place(network, own, X, hold, engine, trace, from_rest, fired)
+    traces.check_spikes(network.dynamics, fired, stacklevel=3)
+    return found
 
 
 def advance_in_place(
@@ -54,14 +56,17 @@ def advance_in_place(
     engine: str,
     trace: tuple[str, ...],
     from_rest: bool = False,
+    fired: np.ndarray | None = None,
 ) -> tuple[State, dict[str, np.ndarray]]:
-    """`advance` for a caller who owns the state, as returned by `prepare`, and no longer needs it."""
+    """`advance` for a caller who owns the state, as returned by `prepare`, and no longer needs it; and who looks at the
+    spikes that are counted in `fired` (`traces.check_spikes`)."""
     at_least(1)("hold", hold)
     true_or_false("from_rest", from_rest)
     X = np.array(stimuli("X", X, network.m), state.W.dtype, order="C")
     kept = traces.empty(trace, len(X) * hold, network.n, state.W.dtype)
     state = module(engine).advance(network, state, X, int(hold), kept, bool(from_rest))
-    traces.check_spikes(network.dynamics, kept)
+    if fired is not None:
+        fired += kept.fired
     return state, {name: getattr(kept, name) for name in trace}
 
 

@@ -18,7 +18,7 @@ class Traces(NamedTuple):
     y: np.ndarray  # (steps, n) rates
     burst: np.ndarray  # (steps, n) gates β_i
     spikes: np.ndarray  # (steps, n) which neurons spike
-    fired: np.ndarray  # (2,) spikes in all, and those that were followed by another in the next step, for want of room
+    fired: np.ndarray  # (2,) spikes in all, and those after which the neuron should have fired again in the same step
 
 
 NAMES = ("updates", "active", "y", "burst", "spikes")
@@ -53,17 +53,17 @@ def empty(trace: tuple[str, ...], steps: int, n: int, dtype: np.dtype) -> Traces
     )
 
 
-def check_spikes(dynamics: object, traces: Traces) -> None:
-    """Say so if neurons should have fired more than once per step."""
-    fired, late = traces.fired
-    if late <= LATE * fired:
+def check_spikes(dynamics: object, fired: np.ndarray, stacklevel: int, is_over: bool = True) -> None:
+    """Say so if neurons should have fired more than once per step; in a run that is not over, only if that is usual."""
+    spikes, late = fired
+    if late <= (LATE if is_over else TOO_LATE) * spikes:
         return
     what = (
-        f"dynamics is {dynamics!r}, and {late / fired:.0%} of the spikes come late, because a neuron would have to "
+        f"dynamics is {dynamics!r}, and {late / spikes:.0%} of the spikes come late, because a neuron would have to "
         "fire more than once per Euler step"
     )
     theta, dt = getattr(dynamics, "theta", None), getattr(dynamics, "dt", None)
     largest = f": no rate can exceed theta/dt, which is {theta / dt:g}" if theta and dt else ""
-    if late > TOO_LATE * fired:
+    if late > TOO_LATE * spikes:
         raise InputError(f"{what}; dt must be smaller, or theta larger{largest}")
-    warnings.warn(f"{what}; use a smaller dt or a larger theta{largest}", LateSpikes, stacklevel=4)
+    warnings.warn(f"{what}; use a smaller dt or a larger theta{largest}", LateSpikes, stacklevel=stacklevel)

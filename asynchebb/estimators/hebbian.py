@@ -238,7 +238,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
                 network, network.complete(self.state_), X, self.hold, no_traces, bool(self.from_rest)
             )
             self.n_samples_seen_ += len(X)
-        traces.check_spikes(network.dynamics, no_traces)
+        traces.check_spikes(network.dynamics, no_traces.fired, 2)
         self._check_finite(self.state_.u)
 
     def _check_strength(self, X: np.ndarray) -> None:

@@ -32,6 +32,7 @@ from asynchebb.reproduction.experiments import (
     robustness,
     search,
     sequences,
+    spiking,
     third_set,
 )
 from asynchebb.reproduction.findings import Finding, Judged, Outcome
@@ -45,7 +46,7 @@ from asynchebb.sweeps.folder import Folder, Status, read
 
 _ALL: tuple[Experiment, ...] = (
     *(fig1, background, fig2, rates, fig3, third_set, search, robustness, figA, figC, figF),
-    *(patches, sequences, capacity),
+    *(patches, sequences, capacity, spiking),
 )
 EXPERIMENTS = {module.__name__.rpartition(".")[2]: module for module in _ALL}
 

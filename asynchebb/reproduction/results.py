@@ -12,7 +12,7 @@ import numpy as np
 from asynchebb import metrics
 from asynchebb.contracts import FactoredStimulus
 from asynchebb.engines import advance
-from asynchebb.reproduction.claims import Part
+from asynchebb.reproduction.claims import Means, Part
 from asynchebb.reproduction.readings import PAPER
 from asynchebb.runs.run import Run
 from asynchebb.runs.saved import state_at
@@ -41,6 +41,12 @@ class Results(Mapping[Key, Any]):
 
     def __len__(self) -> int:
         return len(self.runs)
+
+    def of(self, part: str) -> Results:
+        """Those whose keys begin with this, by the rest of their keys."""
+        found = Results({key[1:]: run for key, run in self.runs.items() if key[0] == part}, self._folder, self.engine)
+        found._open = self._open
+        return found
 
     def close(self) -> None:
         for file in self._open.values():
@@ -146,6 +152,46 @@ def fate_of_fields(before: np.ndarray, after: np.ndarray, shown: Sequence[Factor
         "took_up": float(takes_up.sum()),
         "taken_from_free": float(free[takes_up].mean()) if takes_up.any() else 0.0,
     }
+
+
+LEARNT_AND_KEPT = {
+    f"{name}_{number}": says.format(number)
+    for name, says in (
+        ("untrained", "error on set {} before training"),
+        ("learnt", "error on set {} at the end of its own phase"),
+        ("end", "error on set {} at the end"),
+    )
+    for number in (1, 2, 3)
+}
+
+
+def on_each_set(v: Means, model: str, name: str) -> np.ndarray:
+    return np.array([v[f"{model}_{name}_{number}"] for number in (1, 2, 3)])
+
+
+def are_learnt(model: str) -> Part:
+    return Part(
+        "each set is learned in its own phase: the error falls to at most half of the untrained network's",
+        lambda v: bool(np.all(on_each_set(v, model, "learnt") <= on_each_set(v, model, "untrained") / 2)),
+        is_given=True,
+    )
+
+
+def are_kept(model: str) -> tuple[Part, ...]:
+    return (
+        are_learnt(model),
+        Part(
+            "each set is retained: at the end the error is at most 0.1 above that after its own phase",
+            lambda v: bool(np.all(on_each_set(v, model, "end") <= on_each_set(v, model, "learnt") + 0.1)),
+        ),
+        Part(
+            "at the end the error on each set is at most half of the untrained network's",
+            lambda v: bool(np.all(on_each_set(v, model, "end") <= on_each_set(v, model, "untrained") / 2)),
+        ),
+    )
+
+
+BARS_KEPT = "at least 90 % of the bars are still shown at the end"
 
 
 def window(results: Results, key: Key, snapshot: int, presentations: int) -> dict[str, np.ndarray]:

@@ -76,6 +76,7 @@ def live(run: Run, engine: str, after: Snapshot | None, on_progress: Callable[[i
         yield _snapshot(run, 0, 0, state, {}, tests, engine, on_progress)
     else:
         first, state = after.number + 1, after.state
+    fired = np.zeros(2, np.int64)
     for number in range(first, len(stops)):
         phase, end, step = stops[number]
         start = stops[number - 1][1] if stops[number - 1][0] == phase else 0
@@ -83,10 +84,11 @@ def live(run: Run, engine: str, after: Snapshot | None, on_progress: Callable[[i
         recorded: dict[str, list[np.ndarray]] = {name: [] for name in run.trace}
         with np.errstate(over="ignore", invalid="ignore"):
             for X, done in _stimuli(run, phase, start, end):
-                state, traced = advance_in_place(run.network, state, X, hold, engine, run.trace, from_rest)
+                state, traced = advance_in_place(run.network, state, X, hold, engine, run.trace, from_rest, fired)
                 for name, values in traced.items():
                     recorded[name].append(values.reshape(len(X), hold, -1).mean(axis=1))
                 on_progress(step - (end - done) * hold + number * run.steps_per_test)
+        traces.check_spikes(run.network.dynamics, fired, 2, is_over=number == len(stops) - 1)
         traced = {name: _over_time(name, np.concatenate(values)) for name, values in recorded.items()}
         yield _snapshot(run, number, step, state, traced, tests, engine, on_progress)
 

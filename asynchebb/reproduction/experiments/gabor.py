@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from asynchebb.drawing import figures
+from asynchebb.reproduction.results import Kept, most_active
+
+BINS = 8  # for orientations
+GOOD_FIT = 0.5  # share of a field's variance that a Gabor function explains
 
 
 class Fit(NamedTuple):
@@ -57,3 +63,25 @@ def fit(field: np.ndarray) -> Fit:
     _, _, _, log_x, log_y, theta, f, _ = best.x
     explained = 1 - 2 * best.cost / variance
     return Fit(float(explained), float((theta + np.pi / 2) % np.pi), float(np.exp((log_x + log_y) / 2)), float(f))
+
+
+def oriented(kept: Kept, snapshot: int = -1) -> dict[str, Any]:
+    """How well Gabor functions fit the most active neurons' fields, and the orientations of those that they fit."""
+    fits = [fit(field) for field in _fields(kept, snapshot)]
+    good = [found for found in fits if found.explained > GOOD_FIT]
+    side = figures.picture_shape(kept)[-1]
+    angles = [found.orientation for found in good]
+    return {
+        "good": len(good) / len(fits),
+        "width": float(np.median([found.width for found in good])) / side if good else 1.0,
+        "orientations": float(np.count_nonzero(np.histogram(angles, BINS, (0, np.pi))[0])),
+        "angles": angles,
+        "explained": [found.explained for found in fits],
+    }
+
+
+def _fields(kept: Kept, snapshot: int) -> np.ndarray:
+    """Fields of the most active neurons, ON minus OFF."""
+    W = np.asarray(kept["W"][snapshot])[most_active(kept)]
+    fields = W.reshape(len(W), *figures.picture_shape(kept))
+    return fields[:, 0] - fields[:, 1]

@@ -11,7 +11,7 @@ from asynchebb.network import MODELS
 from asynchebb.reproduction.claims import Claim, Numbers, Part
 from asynchebb.reproduction.experiments import gabor
 from asynchebb.reproduction.readings import NOTEBOOK, PRESET, READINGS, WHOLE
-from asynchebb.reproduction.results import Kept, Key, Results, most_active
+from asynchebb.reproduction.results import Key, Results
 from asynchebb.reproduction.scale import Scale
 from asynchebb.runs.run import Phase, Probe, Run
 from asynchebb.stimuli import Patches
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 TITLE = "Natural image patches"
 DRAWN = {"patches": PRESET, "patches-notebook": NOTEBOOK}
 PIXELS = 12
-BINS = 8  # for orientations
-GOOD_FIT = 0.5  # share of a field's variance that a Gabor function explains
 
 
 def runs(scale: Scale) -> dict[Key, Run]:
@@ -45,27 +43,10 @@ def measure(scale: Scale, results: Results) -> Numbers:
         for when, snapshot in (("", -1), ("untrained_", 0)):
             if when and model != "asynchronous":
                 continue  # all start from the same weights
-            fits = [gabor.fit(field) for field in _fields(kept, snapshot)]
-            good = [found for found in fits if found.explained > GOOD_FIT]
-            side = figures.picture_shape(kept)[-1]
-            angles = [found.orientation for found in good]
-            measures[f"{model}_{when}good"] = [len(good) / len(fits)]
-            measures[f"{model}_{when}width"] = [
-                float(np.median([found.width for found in good])) / side if good else 1.0
-            ]
-            counted = np.histogram(angles, BINS, (0, np.pi))[0]
-            measures[f"{model}_{when}orientations"] = [float(np.count_nonzero(counted))]
-            measures[f"{model}_{when}angles"] = [angles]
-            measures[f"{model}_{when}explained"] = [[found.explained for found in fits]]
+            for measured, value in gabor.oriented(kept, snapshot).items():
+                measures[f"{model}_{when}{measured}"] = [value]
         measures[f"{model}_error"] = [float(kept["error_last"][-1, 0])]
     return numbers
-
-
-def _fields(kept: Kept, snapshot: int) -> np.ndarray:
-    """Fields of the most active neurons, ON minus OFF."""
-    W = np.asarray(kept["W"][snapshot])[most_active(kept)]
-    fields = W.reshape(len(W), *figures.picture_shape(kept))
-    return fields[:, 0] - fields[:, 1]
 
 
 CLAIMS = (
@@ -78,7 +59,7 @@ CLAIMS = (
             "asynchronous_good": "share of the 100 most active fields that are Gabor functions (R² > 0.5)",
             "asynchronous_untrained_good": "share of Gabor functions before training",
             "asynchronous_width": "share of the patch's side taken up by the width of their envelope (median)",
-            "asynchronous_orientations": f"orientations found, of {BINS}",
+            "asynchronous_orientations": f"orientations found, of {gabor.BINS}",
             "discrete_good": "share of Gabor functions, discrete",
             "continuous_good": "share of Gabor functions, continuous",
         },
@@ -88,7 +69,7 @@ CLAIMS = (
                 "fewer than a tenth are before training", lambda v: v.asynchronous_untrained_good < 0.1, is_given=True
             ),
             Part("they are localised: at most a quarter of the patch wide", lambda v: v.asynchronous_width <= 0.25),
-            Part("all eight orientations occur", lambda v: v.asynchronous_orientations == BINS),
+            Part("all eight orientations occur", lambda v: v.asynchronous_orientations == gabor.BINS),
         ),
         "a Gabor function explains more than half of the variance of {asynchronous_good} of the asynchronous network's "
         "fields (before training {asynchronous_untrained_good}), {discrete_good} of the discrete and {continuous_good} "
@@ -123,7 +104,7 @@ def _draw(results: Results, measures: Any, reading: str) -> Figure:
         axes[letter].set_title(model, color=colour)
         explained = np.clip(measures[f"{model}_explained"][0], 0, 1)
         axes["D"].hist(explained, bins, histtype="step", color=colour, label=model)
-        counted, edges = np.histogram(measures[f"{model}_angles"][0], BINS, (0, np.pi))
+        counted, edges = np.histogram(measures[f"{model}_angles"][0], gabor.BINS, (0, np.pi))
         axes["E"].stairs(counted, np.degrees(edges), color=colour)
     axes["D"].set(xlabel="variance explained by a Gabor function", ylabel="fields")
     axes["D"].legend(frameon=False, fontsize=6)

@@ -1,0 +1,394 @@
+"""What a spiking network learns from crossed bars: by which gate, and with which spikes, thresholds and pauses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from asynchebb import metrics
+from asynchebb.contracts import FactoredStimulus
+from asynchebb.drawing import figures
+from asynchebb.dynamics import EscapeNoise, HomeostaticIntegrateAndFire, IntegrateAndFire, LeakyIntegrateAndFire
+from asynchebb.engines import advance
+from asynchebb.reproduction.claims import Claim, Means, Numbers, Part
+from asynchebb.reproduction.experiments.spiking.settings import FIRE, SPIKING, run_of
+from asynchebb.reproduction.readings import NOTEBOOK, PRESET, READINGS, SETTLED, on_crossbars, sets
+from asynchebb.reproduction.results import SHARES, Kept, Key, Results, are_bars, fields
+from asynchebb.reproduction.scale import Scale
+from asynchebb.rules import Oja, SpikePairs
+from asynchebb.runs.run import Run
+from asynchebb.runs.saved import state_at
+from asynchebb.schedules import Asynchronous, AtSpikes, Bursts, Continuous, Discrete
+
+if TYPE_CHECKING:
+    from asynchebb.drawing.figures import Figure
+
+R_B, R_R = SPIKING[NOTEBOOK].r_b, SPIKING[NOTEBOOK].r_r
+# What is changed in the network: with all seeds, and with one.
+ALL_SEEDS: dict[str, dict[str, Any]] = {
+    "filtered": {},
+    "unrefractory": {"schedule": Asynchronous(R_B, 0)},
+    "bursts": {"schedule": Bursts()},
+    "unrefractory_bursts": {"schedule": Bursts(r_r=0)},
+    "pairs": {"schedule": AtSpikes(), "rule": SpikePairs(0.01)},
+    "slow_pairs": {"schedule": AtSpikes(), "rule": SpikePairs(0.001)},
+    "sparse": {"dynamics": IntegrateAndFire(theta=0.5, tau=2.0)},
+    "homeostatic": {"dynamics": HomeostaticIntegrateAndFire()},
+}
+ONE_SEED: dict[str, dict[str, Any]] = {
+    "leaky": {"dynamics": LeakyIntegrateAndFire()},
+    "noisy": {"dynamics": EscapeNoise()},
+    "discrete": {"schedule": Discrete()},
+    "continuous": {"schedule": Continuous(), "rule": Oja(0.001)},
+}
+UNDER_PRESET = ("filtered", "unrefractory")
+ENOUGH = 0.9  # the share of bars that a network must have found
+FINE = 20  # snapshots, to see when it has
+SHOWN = 20  # presentations in which spikes are counted
+
+# What is varied by itself. "size" is θ with τ = 4 θ, so that one spike always leaves a trace of θ/τ = r_b/2.
+VARIED: dict[str, tuple[float, ...]] = {
+    "theta": (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2),
+    "tau": (0.05, 0.1, 0.2, 0.5, 1),
+    "r_b": (0.2, 0.25, 0.3, 0.35, 0.5, 0.75, 1),
+    "r_r": (0, 10, 30, 100, 300, 500),
+    "size": (0.025, 0.05, 0.1, 0.2, 0.5, 1, 2),
+}
+
+
+def changed(name: str, value: float) -> dict[str, Any]:
+    if name == "size":
+        return {"dynamics": IntegrateAndFire(theta=value, tau=4 * value)}
+    if name in ("theta", "tau"):
+        return {"dynamics": replace(FIRE, **{name: value})}
+    return {"schedule": replace(Asynchronous(R_B, R_R), **{name: value})}
+
+
+def runs(scale: Scale) -> dict[Key, Run]:
+    ours = scale._replace(steps=scale.side_steps)
+    found: dict[Key, Run] = {}
+    for seed in range(scale.seeds):
+        for name, changes in ALL_SEEDS.items():
+            found[NOTEBOOK, name, seed] = run_of(ours, changes, seed=seed, snapshots=FINE)
+        for name in UNDER_PRESET:
+            schedule = Asynchronous(SPIKING[PRESET].r_b, 0 if name == "unrefractory" else R_R)
+            found[PRESET, name, seed] = run_of(scale, {"schedule": schedule}, PRESET, seed)  # it learns more slowly
+        rate = on_crossbars(ours, READINGS[NOTEBOOK], "asynchronous", seed, FINE, ("updates",))
+        found[NOTEBOOK, "rate", seed] = rate
+    for name, changes in ONE_SEED.items():
+        found[NOTEBOOK, name, 0] = run_of(ours, changes)
+    for name, values in VARIED.items():
+        found |= {(name, value): run_of(ours, changed(name, value)) for value in values}
+    return found
+
+
+def measure(scale: Scale, results: Results) -> Numbers:
+    bars = sets(scale)[0]
+    numbers: dict[str, dict[str, list[float]]] = {NOTEBOOK: {}, PRESET: {}}
+    for key in results:
+        kept = results[key]
+        if key[0] == PRESET:
+            for measured, value in fields(kept, bars).items():
+                numbers[PRESET].setdefault(f"{key[1]}_{measured}", []).append(value)
+            continue
+        found = fields(kept, bars) | _fired(results, key)
+        found["updates"] = float(np.mean(_row_updates(kept)[-SHOWN:]))
+        found["error"] = float(kept["error_last"][-1, SETTLED])
+        found["all_bars"] = metrics.count_fields(kept["W"][-1], bars).single / len(kept["W"][-1])
+        found["gini"] = float(kept["gini"][-1, SETTLED])
+        name = key[1] if key[0] == NOTEBOOK else f"{key[0]}_{key[1]:g}"
+        if key[0] == NOTEBOOK:
+            found |= _until_found(kept, bars)
+        for measured, value in found.items():
+            numbers[NOTEBOOK].setdefault(f"{name}_{measured}", []).append(value)
+    ours = numbers[NOTEBOOK]
+    settings = {(name, value): one_spike(name, value) for name, values in VARIED.items() for value in values}
+    enough = [ours[f"{name}_{value:g}_bars"][0] for (name, value), share in settings.items() if share >= 1]
+    several = [
+        ours[f"{name}_{value:g}_bars"][0]
+        for (name, value), share in settings.items()
+        if share <= 1 / 1.5 and name not in ("r_b", "r_r")
+    ]
+    ours |= {"one_spike_most_bars": [max(enough)], "several_spikes_least_bars": [min(several)]}
+    return numbers
+
+
+def one_spike(name: str, value: float) -> float:
+    """What one spike leaves, θ/τ, as a share of the burst threshold."""
+    parts = changed(name, value)
+    dynamics, schedule = parts.get("dynamics", FIRE), parts.get("schedule", Asynchronous(R_B, R_R))
+    return dynamics.theta / dynamics.tau / schedule.r_b
+
+
+def _row_updates(kept: Kept) -> np.ndarray:
+    """Updates of a neuron's weights in each presentation: a rule's leak takes from every synapse."""
+    _, n, m = kept["W"].shape
+    updates = np.asarray(kept["trace_updates"])
+    return updates * (int(kept["step"][-1]) / len(updates)) / (n + m)
+
+
+def _found(kept: Kept, bars: FactoredStimulus) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """At each snapshot: the presentations so far, the updates so far, and the share of bars that are found."""
+    updates, step = np.concatenate([[0], np.cumsum(_row_updates(kept))]), np.asarray(kept["step"])
+    shown = step * (len(updates) - 1) // step[-1]
+    share = [metrics.count_fields(W, bars).distinct / len(bars.factors()) for W in kept["W"]]
+    return shown, updates[shown], np.array(share)
+
+
+def _until_found(kept: Kept, bars: FactoredStimulus) -> dict[str, float]:
+    """The presentations and updates up to the first snapshot at which enough bars are found, or in all."""
+    shown, updates, share = _found(kept, bars)
+    first = int(np.argmax(share >= ENOUGH)) if (share >= ENOUGH).any() else -1
+    return {"presentations": float(shown[first]), "events": float(updates[first])}
+
+
+def _fired(results: Results, key: Key) -> dict[str, float]:
+    """Spikes per presentation, and per neuron that fires in it at all, while the network goes on learning."""
+    run, kept = results.runs[key], results[key]
+    phase = run.phases[0]
+    X = phase.stimulus.sample(np.random.default_rng(0), SHOWN)
+    names = ("spikes",)
+    seen = advance(run.network, state_at(kept), X, phase.hold, results.engine, names, phase.from_rest)[1]["spikes"]
+    each = seen.reshape(SHOWN, phase.hold, -1).sum(axis=1)
+    return {"spikes": float(each.sum() / SHOWN), "spikes_each": float(each.sum() / max(1, np.count_nonzero(each)))}
+
+
+def _shows(name: str, of: dict[str, str], says: str) -> dict[str, str]:
+    return {f"{name}_{measured}": f"{text}, {says}" for measured, text in of.items()}
+
+
+def _are_crosses(name: str, how: str = "") -> tuple[Part, ...]:
+    return (
+        Part(f"more than half of the 100 most active fields are crosses{how}", lambda v: v[f"{name}_crosses"] > 0.5),
+        Part(
+            f"some are crosses, and there are at least four of them per single bar{how}",
+            lambda v: v[f"{name}_crosses"] > 0 and v[f"{name}_crosses"] >= 4 * v[f"{name}_bars"],
+        ),
+    )
+
+
+def _in_factor_two(v: Means) -> bool:
+    return v.rate_events / 2 <= v.filtered_events <= 2 * v.rate_events
+
+
+NOT_PAPERS = "not in the paper, which asks whether spiking networks behave in the same way"
+BARS_AND_CROSSES = {name: SHARES[name] for name in ("bars", "crosses")}
+CLAIMS = (
+    Claim(
+        "V1",
+        "ours",
+        "With spiking neurons, too, the asynchronous network learns the parts of crosses.",
+        NOT_PAPERS,
+        _shows("filtered", SHARES, "spiking"),
+        are_bars("filtered"),
+        "{filtered_bars} of the 100 most active fields are bars, {filtered_crosses} crosses, and {filtered_factors} of "
+        "the bars are found.",
+    ),
+    Claim(
+        "V2",
+        "ours",
+        "Without refractoriness it learns the crosses.",
+        "not in the paper; the spiking counterpart of 1c",
+        _shows("unrefractory", BARS_AND_CROSSES, "spiking, r_r = 0"),
+        _are_crosses("unrefractory"),
+        "with r_r = 0, {unrefractory_crosses} of the 100 most active fields are crosses and {unrefractory_bars} bars.",
+    ),
+    Claim(
+        "V3",
+        "ours",
+        "A burst may be so many spikes within a window: the parts are learned again, and without refractoriness the "
+        "crosses.",
+        NOT_PAPERS,
+        _shows("bursts", SHARES, "3 spikes in 20 steps")
+        | _shows("unrefractory_bursts", BARS_AND_CROSSES, "3 spikes in 20 steps, r_r = 0"),
+        (*are_bars("bursts"), *_are_crosses("unrefractory_bursts", " (r_r = 0)")),
+        "{bursts_bars} of the 100 most active fields are bars, {bursts_crosses} crosses; with r_r = 0, "
+        "{unrefractory_bursts_bars} and {unrefractory_bursts_crosses}.",
+    ),
+    Claim(
+        "V4",
+        "ours",
+        "Pair-based updates, at every spike, do not learn the parts.",
+        "not in the paper; a control",
+        _shows("pairs", BARS_AND_CROSSES, "at every spike, η = 0.01")
+        | _shows("slow_pairs", BARS_AND_CROSSES, "at every spike, η = 0.001"),
+        (
+            Part("at most half of the 100 most active fields are bars (η = 0.01)", lambda v: v.pairs_bars <= 0.5),
+            Part("at most half are bars (η = 0.001)", lambda v: v.slow_pairs_bars <= 0.5),
+        ),
+        "{pairs_bars} of the 100 most active fields are bars with η = 0.01, and {slow_pairs_bars} with η = 0.001.",
+    ),
+    Claim(
+        "V5",
+        "ours",
+        "One spike must not be a burst: the parts are learned only if the burst threshold r_b exceeds the trace θ/τ "
+        "that a spike leaves.",
+        "plasticity events are more likely during bursts of spikes",
+        {
+            "one_spike_most_bars": "share of bars among the 100 most active fields, at most, where r_b ≤ θ/τ",
+            "several_spikes_least_bars": "share of bars, at least, for all θ and τ with r_b ≥ 1.5 θ/τ (r_b = 0.5)",
+        },
+        (
+            Part("never more than half are bars if r_b ≤ θ/τ", lambda v: v.one_spike_most_bars <= 0.5),
+            Part("always more than half if r_b ≥ 1.5 θ/τ", lambda v: v.several_spikes_least_bars > 0.5),
+        ),
+        "up to {one_spike_most_bars} of the 100 most active fields are bars if one spike suffices, and at least "
+        "{several_spikes_least_bars} if it does not.",
+    ),
+    Claim(
+        "V6",
+        "ours",
+        "A few spikes per stimulus suffice.",
+        "sparse spiking may restrict plasticity events in a similar way to refractoriness",
+        _shows("sparse", SHARES, "θ = 0.5, τ = 2")
+        | {
+            "sparse_spikes_each": "spikes per stimulus and neuron that fires, θ = 0.5, τ = 2",
+            "sparse_spikes": "spikes per stimulus, all neurons, θ = 0.5, τ = 2",
+            "filtered_spikes": "spikes per stimulus, all neurons, θ = 0.05, τ = 0.2",
+        },
+        (
+            *are_bars("sparse"),
+            Part("a neuron that fires has at most five spikes per stimulus", lambda v: v.sparse_spikes_each <= 5),
+        ),
+        "with {sparse_spikes_each} spikes per stimulus and neuron that fires, {sparse_bars} of the 100 most active "
+        "fields are bars, {sparse_crosses} crosses, and {sparse_factors} of the bars are found.",
+    ),
+    Claim(
+        "V7",
+        "ours",
+        "It needs about as many plasticity events as the rate network to find the bars.",
+        "the asynchronous model produces fewer plasticity events than a continuous model",
+        {
+            "filtered_events": "updates of a neuron's weights until 90 % of the bars are found, spiking",
+            "rate_events": "updates until then, rate network",
+            "filtered_presentations": "presentations until then, spiking",
+            "rate_presentations": "presentations until then, rate network",
+            "filtered_updates": "updates per presentation at the end, spiking",
+            "rate_updates": "updates per presentation at the end, rate network",
+        },
+        (Part("the numbers of events differ by at most a factor of two", _in_factor_two),),
+        "until 90 % of the bars are found, {filtered_events} updates of a neuron's weights in the spiking network "
+        "({filtered_presentations} presentations) and {rate_events} in the rate network ({rate_presentations}).",
+    ),
+    Claim(
+        "V8",
+        "ours",
+        "With a homeostatic threshold more neurons take part.",
+        "a homeostatic mechanism which maintains an appropriate target activity level enables stable competitive "
+        "learning (Triesch 2004; Savin et al. 2010)",
+        {
+            "homeostatic_all_bars": "share of all fields that are single bars, homeostatic",
+            "filtered_all_bars": "share of all fields that are single bars, without homeostasis",
+            "homeostatic_gini": "Gini of mean rates, homeostatic",
+            "filtered_gini": "Gini of mean rates, without homeostasis",
+        },
+        (
+            Part(
+                "the share of fields that are single bars is at least 0.1 higher",
+                lambda v: v.homeostatic_all_bars >= v.filtered_all_bars + 0.1,
+            ),
+            Part("the Gini of mean rates is at least 0.1 lower", lambda v: v.homeostatic_gini <= v.filtered_gini - 0.1),
+        ),
+        "{homeostatic_all_bars} of all fields are single bars, {filtered_all_bars} without homeostasis; the Gini of "
+        "mean rates is {homeostatic_gini} and {filtered_gini}.",
+    ),
+)
+
+
+def captions(scale: Scale) -> dict[str, str]:
+    return {
+        "spiking": "Spiking neurons in the notebook's network (θ = 0.05, τ = 0.2, r_b = 0.5). (A) Spikes of the 60 "
+        "neurons that fire most while three trained crosses are shown, one after the other, and go on to be learned; "
+        "red: updates of a neuron's weights. (B) The filtered spike train of one of them, its burst threshold r_b and "
+        "its updates. (C) Settled error during training, mean and standard deviation over seeds; dashed: the "
+        "notebook's rate network. (D–G) Fields of the 100 most active neurons: bursts by filtered rate, the same "
+        "without refractoriness, bursts of three spikes in 20 steps, and a homeostatic threshold (seed 0).",
+        "spiking-settings": f"Shares of bars (blue) and crosses (orange) among the 100 most active fields after "
+        f"{scale.side_steps:,} steps, one seed, as one setting is varied: (A) θ, (B) the time constant τ of the "
+        "filter, (C) the burst threshold r_b, (D) the refractory period r_r. Grey: one spike alone exceeds r_b. (E) "
+        "Fewer and larger spikes that leave the same trace (τ = 4 θ): shares against the spikes of a neuron that "
+        "fires, per stimulus. (F) Bars found against the updates of a neuron's weights, for the spiking network and "
+        "the notebook's rate network, all seeds.",
+    }
+
+
+def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
+    return {
+        "spiking": _draw(scale, results),
+        "spiking-settings": _draw_settings(scale, results, numbers[NOTEBOOK]),
+    }
+
+
+@figures.styled
+def _draw(scale: Scale, results: Results) -> Figure:
+    figure, axes = figures.lettered(["AABC", "DEFG"], (7.2, 4.4), [1.2, 1])
+    run, kept = results.runs[NOTEBOOK, "filtered", 0], results[NOTEBOOK, "filtered", 0]
+    hold = run.phases[0].hold
+    X = sets(scale)[0].sample(np.random.default_rng(1), 3)
+    names = ("spikes", "burst", "y")
+    seen = advance(run.network, state_at(kept), X, hold, results.engine, names)[1]
+    most = np.argsort(-seen["spikes"].sum(axis=0), kind="stable")[:60]
+    by_first = most[np.argsort(np.argmax(seen["spikes"][:, most], axis=0), kind="stable")]
+    for marked, colour, size in (("spikes", "k", 0.2), ("burst", "tab:red", 4)):
+        steps, rows = np.nonzero(seen[marked][:, by_first])
+        marker = "|" if marked == "spikes" else "o"
+        axes["A"].scatter(steps, rows, size, c=colour, marker=marker, linewidths=0.4)
+    for onset in range(hold, len(X) * hold, hold):
+        axes["A"].axvline(onset, color="tab:gray", linewidth=0.5)
+    axes["A"].set(xlabel="Euler step", ylabel="neuron", xlim=(0, len(X) * hold))
+    one = by_first[np.argmax(seen["burst"][:, by_first].sum(axis=0))]
+    axes["B"].plot(seen["y"][:, one], "k", linewidth=0.5)
+    axes["B"].axhline(R_B, color="tab:gray", linestyle=":", linewidth=0.8)
+    bursts = np.flatnonzero(seen["burst"][:, one])
+    axes["B"].plot(bursts, seen["y"][bursts, one], "o", color="tab:red", markersize=2)
+    axes["B"].set(xlabel="Euler step", ylabel="filtered spikes y_i", ylim=(0, None))
+    shown = {"filtered": "tab:blue", "unrefractory": "tab:orange", "bursts": "tab:purple", "homeostatic": "tab:green"}
+    for name, colour in (*shown.items(), ("rate", "k")):
+        of = [results[NOTEBOOK, name, seed] for seed in range(scale.seeds)]
+        error = [each["error_last"][:, SETTLED] for each in of]
+        style = "--" if name == "rate" else "-"
+        figures.mean_and_sd(axes["C"], np.asarray(of[0]["step"]), error, color=colour, linestyle=style)
+    figures.steps_axis(axes["C"], "settled error")
+    titles = ("filtered rate", "r_r = 0", "3 spikes in 20 steps", "homeostatic")
+    for letter, title, (name, colour) in zip("DEFG", titles, shown.items(), strict=True):
+        figures.fields_at_end(axes[letter], results[NOTEBOOK, name, 0])
+        axes[letter].set_title(title, color=colour)
+    return figure
+
+
+@figures.styled
+def _draw_settings(scale: Scale, results: Results, measures: Any) -> Figure:
+    figure, axes = figures.lettered(["ABC", "DEF"], (7.2, 4.2))
+    labels = {"theta": "θ", "tau": "τ", "r_b": "r_b", "r_r": "r_r (steps)", "size": "spikes per neuron that fires"}
+    for letter, (name, values) in zip("ABCDE", VARIED.items(), strict=True):
+        places: Sequence[float] = values
+        if name == "size":
+            places = [measures[f"size_{value:g}_spikes_each"][0] for value in values]
+        elif name == "r_r":  # 0 has no place on a logarithmic axis
+            places = range(len(values))
+        for kind, colour in (("bars", "tab:blue"), ("crosses", "tab:orange")):
+            of = [measures[f"{name}_{value:g}_{kind}"][0] for value in values]
+            axes[letter].plot(places, of, ".-", color=colour, label=kind)
+        alone = [place for place, value in zip(places, values, strict=True) if one_spike(name, value) >= 1]
+        if alone:
+            axes[letter].axvspan(min(alone) / 1.05, max(alone) * 1.05, color="0.9", linewidth=0)
+        axes[letter].set(xlabel=labels[name], ylabel="share of 100 fields", ylim=(0, 1.02))
+        axes[letter].set_xscale("linear" if name == "r_r" else "log")
+        marked = {place: f"{value:g}" for place, value in zip(places, values, strict=True)}
+        if name == "size":
+            marked = {place: f"{place:g}" for place in (2, 5, 10, 20, 50)}
+        axes[letter].set_xticks([*marked], [*marked.values()], fontsize=6)
+        axes[letter].minorticks_off()
+    axes["A"].legend(frameon=False, fontsize=6)
+    bars = sets(scale)[0]
+    for name, colour in (("filtered", "tab:blue"), ("rate", "k")):
+        for seed in range(scale.seeds):
+            _, updates, share = _found(results[NOTEBOOK, name, seed], bars)
+            label = {"filtered": "spiking", "rate": "rate network"}[name] if seed == 0 else None
+            axes["F"].plot(updates[1:], share[1:], ".-", color=colour, linewidth=0.7, label=label)
+    axes["F"].set(xscale="log", xlabel="updates of a neuron's weights", ylabel="share of bars found", ylim=(0, 1.02))
+    axes["F"].legend(frameon=False, fontsize=6, loc="lower right")
+    return figure
