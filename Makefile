@@ -18,7 +18,7 @@ help:
 	@echo "make sweep       a thousand networks: thresholds, refractory periods and holds (thresholds/)"
 	@echo "make compare     the networks compared with scikit-learn's methods (comparison/, docs/comparison.md)"
 	@echo "make examples    run the scripts in examples/ and draw their figures (docs/images/examples/)"
-	@echo "make pictures    rebuild the README's figures and docs/claims.md from the reproduction"
+	@echo "make pictures    rebuild the README's figures, docs/claims.md and docs/measured.md from the reproduction"
 	@echo "make graph       put the graph of the package's modules into CONTRIBUTING.md"
 	@echo "make lowest      test with the lowest versions of the dependencies that pyproject.toml allows (.venv-lowest)"
 	@echo "make lock        write the versions installed in .venv to requirements.txt"
@@ -87,18 +87,19 @@ compare: setup
 	  for data in $(COMPARED); do for n in $(COMPONENTS); do echo; cat comparison/$$data-$$n/comparison.md; done; \
 	  echo; echo "![$$data](images/comparison-$$data.png)"; done; } > docs/comparison.md
 
-EXAMPLES := bars digits_probe class_incremental natural_patches own_rule stream
+EXAMPLES := bars digits_probe class_incremental natural_patches own_rule spiking stream
 examples: setup
 	mkdir -p docs/images/examples
 	for name in $(EXAMPLES); do (cd docs/images/examples && $(CURDIR)/$(BIN)/python $(CURDIR)/examples/$$name.py) || exit 1; done
 
 # The verdicts at the paper's scale stand beside them where `make paper` has been run.
 SHOWN := fig1 fig3 rates over-time background fig2g third-set search robustness
+SHOWN += spiking spiking-settings spiking-limit spiking-sets spiking-patches
 pictures: setup
 	$(BIN)/asynchebb reproduce $(if $(wildcard paper/claims.json),--beside paper)
 	mkdir -p docs/images
 	for name in $(SHOWN); do cp reproduction/figures/$$name.png docs/images/ || exit 1; done
-	cp reproduction/claims.md docs/claims.md
+	cp reproduction/claims.md reproduction/measured.md docs/
 	$(BIN)/asynchebb run --samples 2000 --snapshots 40 --out reproduction/forming.nc
 	$(BIN)/asynchebb movie reproduction/forming.nc --neurons 64 --seconds 8 --out docs/images/forming.gif
 

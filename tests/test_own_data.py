@@ -500,6 +500,7 @@ EXAMPLES = {
     "class_incremental": {"passes": 1},
     "natural_patches": {"samples": 20},
     "own_rule": {"samples": 10},
+    "spiking": {"samples": 10},
     "stream": {"frames": 30},
 }
 

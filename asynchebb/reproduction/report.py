@@ -12,7 +12,7 @@ from asynchebb.drawing import pages
 from asynchebb.network import Reading
 from asynchebb.reproduction.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Part, Verdict
 from asynchebb.reproduction.findings import Judged, Outcome
-from asynchebb.reproduction.readings import PAPERS_HOLD, PRESET, READINGS, readings
+from asynchebb.reproduction.readings import PAPERS_HOLD, PRESET, READINGS, WHOLE, readings
 from asynchebb.reproduction.scale import SCALES
 
 TOO_SHORT = "Smoke scale: the runs are far too short to learn anything. This only shows that the code works."
@@ -123,6 +123,38 @@ def markdown(content: dict[str, Any], beside: dict[str, Any] | None = None) -> s
     return "\n".join(lines).rstrip() + "\n"
 
 
+def measured(content: dict[str, Any]) -> str:
+    """What was measured for each claim under the presets' and the notebook's readings, in Markdown.
+
+    The argument is a result of `as_json`.
+    """
+    scale = content["scale"]
+    lines = [
+        "# What was measured for each claim",
+        "",
+        f"Made by `asynchebb reproduce --scale {scale['name']}`. Means over seeds, and each seed in brackets; ✓ and ✗: "
+        "whether a criterion is met by the means. [claims.md](claims.md) has the verdicts under all readings.",
+    ]
+    for claim in content["claims"]:
+        shown = {name: verdict for name, verdict in claim["readings"].items() if name in WHOLE}
+        if not shown:
+            continue
+        lines += ["", f"## {claim['id']}: {claim['holds']}", "", claim["claim"], ""]
+        lines += [f"| | {' | '.join(shown)} |", "| --- " * (1 + len(shown)) + "|"]
+        for part in next(iter(shown.values()))["parts"]:
+            marks = (MARKS[HOLDS if verdict["parts"][part] else FAILS] for verdict in shown.values())
+            lines.append(f"| {part} | {' | '.join(marks)} |")
+        for name, says in claim["measures"].items():
+            values = (_with_seeds(verdict["mean"][name], verdict["values"][name], says) for verdict in shown.values())
+            lines.append(f"| {says} | {' | '.join(values)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _with_seeds(mean: float, values: list[float], says: str) -> str:
+    of_each = f" ({', '.join(number(value, says) for value in values)})" if len(values) > 1 else ""
+    return number(mean, says) + of_each
+
+
 def page(outcome: Outcome, pictures: Path) -> str:
     """The whole report."""
     claims, shown = _claims(outcome), [*readings(SCALES[outcome.scale])]
@@ -157,10 +189,11 @@ def page(outcome: Outcome, pictures: Path) -> str:
 
 JUDGED = f"""<p>Every figure of Aguiar &amp; Hennig (2024), recomputed by <b>asynchebb</b>, and every claim, judged by
 margins fixed before the runs. Some were added after the first report, but before their numbers were seen: a second way
-of counting changed synapses (2g, 2h), 1b′, T, I, L, and J under each reading. A claim <b class="yes">holds ✓</b> if all
-of it holds under the presets' reading of the paper (<i>{escape(PRESET)}</i>); it <b class="part">holds in part ◐</b> if
-only part of it holds there, or if all of it holds under another reading; otherwise it
-<b class="no">does not hold ✗</b>.</p>"""
+of counting changed synapses (2g, 2h), 1b′, T, I, L, and J under each reading. Claims about spiking networks (V1 to V14)
+have the margins of the paper's claims where there is a counterpart; the others were set after single pilot runs. A
+claim <b class="yes">holds ✓</b> if all of it holds under the presets' reading of the paper (<i>{escape(PRESET)}</i>);
+it <b class="part">holds in part ◐</b> if only part of it holds there, or if all of it holds under another reading;
+otherwise it <b class="no">does not hold ✗</b>.</p>"""
 
 
 def _verdict(counted: dict[str, int], scale: str) -> str:

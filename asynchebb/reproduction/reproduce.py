@@ -107,6 +107,7 @@ def reproduce(
     content = report.as_json(outcome)
     write_text(out / "claims.json", json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     write_text(out / "claims.md", report.markdown(content, other))
+    write_text(out / "measured.md", report.measured(content))
     write_text(out / "index.html", report.page(outcome, pictures))
     return outcome
 

@@ -66,7 +66,7 @@ def _errors(name: str) -> str:
 
 CLAIMS = (
     Claim(
-        "V10",
+        "V12",
         "ours",
         "After three sets in succession, the spiking network's error is low on all three.",
         "not in the paper; the spiking counterpart of 3a",
@@ -75,7 +75,7 @@ CLAIMS = (
         f"{_errors('spiking')}; with Oja's rule (η = 0.005) and r_b = 0.75, {_errors('spiking_oja')}.",
     ),
     Claim(
-        "V11",
+        "V13",
         "ours",
         "With a homeostatic threshold it is, and new sets are encoded by fields that were free.",
         "not in the paper; the counterpart of 3a and 3c with the homeostasis that its discussion names",

@@ -7,6 +7,7 @@ smallest spikes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ FINER = round(FIRE.dt / DT)  # steps for one of the others
 SIZES = (0.2, 0.1, 0.05, 0.025, 0.0125)  # θ
 PRESENTATIONS = 20
 RATE = "rate"
+# Over a whole training, at the usual time step and size of spikes.
+LONG, SNAPSHOTS = "long", 12
 
 
 def runs(scale: Scale) -> dict[Key, Run]:
@@ -42,7 +45,11 @@ def runs(scale: Scale) -> dict[Key, Run]:
     dynamics: dict[object, Dynamics] = {RATE: Relaxing(DT, TAU)}
     dynamics |= {theta: IntegrateAndFire(DT, theta, TAU) for theta in SIZES}
     probe = Probe(bars, 1, scale.settling)
-    return {
+    phase = Phase(bars, max(1, scale.side_steps // base.hold), base.hold, SNAPSHOTS, from_rest=True)
+    trained = base.network("asynchronous", scale.n, bars.m)
+    relaxing = replace(trained, dynamics=Relaxing(FIRE.dt, TAU))
+    long = {name: Run(each, (phase,), (probe,), ()) for name, each in (("spiking", trained), (RATE, relaxing))}
+    return {(LONG, name): run for name, run in long.items()} | {
         (name, seed): Run(
             Network(scale.n, bars.m, each, base.asynchronous, schedule, base.weights),
             (Phase(bars, samples, hold, 1, from_rest=True),),
@@ -58,43 +65,61 @@ def runs(scale: Scale) -> dict[Key, Run]:
 def measure(scale: Scale, results: Results) -> Numbers:
     measures: dict[str, list[float]] = {}
     for seed in range(scale.seeds):
-        apart = []
+        differences = []
         for theta in SIZES:
             alike = similarity(results[theta, seed], results[RATE, seed])
-            apart.append(float(1 - alike.mean()))
-            measures.setdefault(f"apart_{theta:g}", []).append(apart[-1])
-            measures.setdefault(f"same_{theta:g}", []).append(float(np.mean(alike > SAME)))
-        measures.setdefault("exponent", []).append(exponent(SIZES[1:], apart[1:]))
+            differences.append(float(1 - alike.mean()))
+            measures.setdefault(apart(theta), []).append(differences[-1])
+            measures.setdefault(same(theta), []).append(float(np.mean(alike > SAME)))
+        measures.setdefault("exponent", []).append(exponent(SIZES[1:], differences[1:]))
+    measures["long_similarity"] = [float(_over_training(results)[-1])]
     return {NOTEBOOK: measures}
 
 
-def exponent(sizes: tuple[float, ...], apart: list[float]) -> float:
+def _over_training(results: Results) -> np.ndarray:
+    """The mean cosine between the fields of both networks at each snapshot of a whole training."""
+    spiking, rate = results[LONG, "spiking"], results[LONG, RATE]
+    return np.array([similarity(spiking, rate, snapshot=k).mean() for k in range(len(rate["step"]))])
+
+
+def apart(theta: float) -> str:
+    """The name of a measure."""
+    return f"apart_{theta:g}".replace(".", "_")
+
+
+def same(theta: float) -> str:
+    return f"same_{theta:g}".replace(".", "_")
+
+
+def exponent(sizes: tuple[float, ...], differences: list[float]) -> float:
     """The power of θ with which networks come apart: the slope in a plot with logarithmic axes."""
-    return float(np.polyfit(np.log(sizes), np.log(np.maximum(apart, 1e-12)), 1)[0])
+    return float(np.polyfit(np.log(sizes), np.log(np.maximum(differences, 1e-12)), 1)[0])
 
 
 SMALLEST = f"{SIZES[-1]:g}"
 CLAIMS = (
     Claim(
-        "V9",
+        "V11",
         "ours",
         "As spikes become small it becomes a rate network.",
         "a systematic comparison between spiking and rate-based models will be of interest",
-        {f"apart_{theta:g}": f"1 − cosine between the fields of both networks, mean, θ = {theta:g}" for theta in SIZES}
+        {apart(theta): f"1 − cosine between the fields of both networks, mean, θ = {theta:g}" for theta in SIZES}
         | {
-            f"same_{SMALLEST}": f"share of fields that are practically identical (cosine above 0.95), θ = {SMALLEST}",
+            same(SIZES[-1]): f"share of fields that are practically identical (cosine above 0.95), θ = {SMALLEST}",
             "exponent": f"power of θ with which 1 − cosine falls, from θ = {SIZES[1]:g} on, where r_b ≥ θ/τ",
+            "long_similarity": f"cosine between the fields of both networks at the end of training, θ = {FIRE.theta:g}",
         },
         (
             Part(
                 "each time that θ is halved, the fields of both networks are more alike",
-                lambda v: all(v[f"apart_{small:g}"] < v[f"apart_{large:g}"] for large, small in pairwise(SIZES)),
+                lambda v: all(v[apart(small)] < v[apart(large)] for large, small in pairwise(SIZES)),
             ),
             Part("in proportion to θ or faster: the power is at least 1", lambda v: v.exponent >= 1),
-            Part(f"at least 90 % are practically identical at θ = {SMALLEST}", lambda v: v[f"same_{SMALLEST}"] >= 0.9),
+            Part(f"at least 90 % are practically identical at θ = {SMALLEST}", lambda v: v[same(SIZES[-1])] >= 0.9),
         ),
-        f"1 − cosine falls from {{apart_{SIZES[0]:g}}} at θ = {SIZES[0]:g} to {{apart_{SMALLEST}}} at θ = {SMALLEST}, "
-        f"by a power {{exponent}} of θ; {{same_{SMALLEST}}} of the fields are practically identical then.",
+        f"1 − cosine falls from {{{apart(SIZES[0])}}} at θ = {SIZES[0]:g} to {{{apart(SIZES[-1])}}} at θ = {SMALLEST}, "
+        f"by a power {{exponent}} of θ; {{{same(SIZES[-1])}}} of the fields are practically identical then. Over a "
+        "whole training at the usual size of spikes the cosine falls to {long_similarity}.",
     ),
 )
 
@@ -104,22 +129,28 @@ def captions(scale: Scale) -> dict[str, str]:
         "spiking-limit": f"A spiking network and the rate network that it becomes (`Relaxing`), after {PRESENTATIONS} "
         f"presentations to both, dt = {DT:g}. (A) 1 − cosine between the fields of the same neuron in both, mean over "
         "neurons, against the size θ of a spike, all seeds; dotted: proportional to θ. Grey: one spike alone exceeds "
-        "r_b. (B) Share of neurons whose fields are practically identical (cosine above 0.95). (C) The fields of the "
-        "same 16 neurons in the rate network and with small and large spikes (seed 0)."
+        "r_b. (B) Share of neurons whose fields are practically identical (cosine above 0.95). (C) The cosine over a "
+        f"whole training at the usual size of spikes, θ = {FIRE.theta:g}, dt = {FIRE.dt:g}. Both learn bars, but small "
+        "differences decide which neuron learns which. (D) The fields of the same 16 neurons in the rate network and "
+        "with small and large spikes, as in A (seed 0)."
     }
 
 
 @figures.styled
 def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
-    figure, axes = figures.lettered(["ABxyz"], (7.2, 2.2), letters="ABx")
-    axes["x"].set_title("C", loc="left", fontweight="bold", fontsize=10)
+    figure, axes = figures.lettered(["ABC", "xyz"], (7.2, 4.2), letters="ABC")
+    axes["x"].set_title("D", loc="left", fontweight="bold", fontsize=10)
+    step = np.asarray(results[LONG, RATE]["step"])
+    axes["C"].plot(step, _over_training(results), ".-", color="tab:blue", linewidth=0.7)
+    figures.steps_axis(axes["C"], "cosine, mean")
+    axes["C"].set_ylim(0, 1.02)
     measures = numbers[NOTEBOOK]
-    apart = np.array([measures[f"apart_{theta:g}"] for theta in SIZES])
-    axes["A"].loglog(SIZES, apart, ".-", color="tab:blue", linewidth=0.7)
-    axes["A"].loglog(SIZES[1:], np.mean(apart[-1]) * np.array(SIZES[1:]) / SIZES[-1], "k:", linewidth=0.8)
+    differences = np.array([measures[apart(theta)] for theta in SIZES])
+    axes["A"].loglog(SIZES, differences, ".-", color="tab:blue", linewidth=0.7)
+    axes["A"].loglog(SIZES[1:], np.mean(differences[-1]) * np.array(SIZES[1:]) / SIZES[-1], "k:", linewidth=0.8)
     axes["A"].axvspan(SPIKING[NOTEBOOK].r_b * TAU, SIZES[0] * 1.1, color="0.9", linewidth=0)
     axes["A"].set(xlabel="θ", ylabel="1 − cosine")
-    axes["B"].semilogx(SIZES, [measures[f"same_{theta:g}"] for theta in SIZES], ".-", color="tab:blue", linewidth=0.7)
+    axes["B"].semilogx(SIZES, [measures[same(theta)] for theta in SIZES], ".-", color="tab:blue", linewidth=0.7)
     axes["B"].set(xlabel="θ", ylabel="share identical", ylim=(0, 1.02))
     for letter in "AB":
         axes[letter].set_xticks(SIZES[::2], [f"{theta:g}" for theta in SIZES[::2]])

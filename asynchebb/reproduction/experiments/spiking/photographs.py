@@ -50,7 +50,7 @@ def measure(scale: Scale, results: Results) -> Numbers:
 
 CLAIMS = (
     Claim(
-        "V12",
+        "V14",
         "ours",
         "Shown patches of photographs, the spiking network learns oriented, localised fields.",
         "not in the paper; the spiking counterpart of N",
