@@ -78,7 +78,7 @@ def checked(**checks: Callable[[str, Any], Any]) -> Callable[[type[T]], type[T]]
     """Class decorator for dataclasses: each field named here must pass its check when an instance is created.
 
     A check may return a replacement for the field's value, such as a tuple for a list. A `__post_init__` that the class
-    has already is called last.
+    already has is called last.
     """
 
     def decorate(cls: type[T]) -> type[T]:

@@ -20,8 +20,8 @@ class Dynamics(Protocol):
     """One Euler step: step(u_i, drive_i) gives what is integrated and the rate, from what was integrated and the drive.
 
     It may take and give more (`equations.METHODS`): spiking neurons have step(u_i, y_i, drive_i), which gives
-    u_i, y_i and s_i, the spikes. `additive = True` says that the drive is added to u_i, and `decay` by what y_i is
-    multiplied where there is no spike, which engines may use.
+    u_i, y_i and s_i, the spikes. `additive = True` says that the drive is added to u_i, and `decay` is the
+    factor by which y_i falls where there is no spike; engines may use both.
     """
 
     @property

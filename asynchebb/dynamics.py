@@ -58,9 +58,24 @@ class Projected:
         return y_i, y_i
 
 
+class _Relaxes:
+    """Something falls by dt/τ of itself in a step, which must not be more than all of it."""
+
+    dt: float
+    tau: float
+
+    def __post_init__(self) -> None:
+        for name in ("tau", "tau_m"):
+            if getattr(self, name, self.dt) < self.dt:
+                raise InputError(
+                    f"{type(self).__name__}.{name} is {getattr(self, name)!r}; it must be at least dt, which is "
+                    f"{self.dt!r}"
+                )
+
+
 @dataclass(frozen=True)
 @checked(dt=positive, tau=positive)
-class Relaxing:
+class Relaxing(_Relaxes):
     """A rate that relaxes to the positive part of the drive: what `IntegrateAndFire` becomes as θ → 0.
 
     y_i ← y_i + (dt/τ) ([drive_i]₊ − y_i)
@@ -70,14 +85,14 @@ class Relaxing:
     tau: float = 0.2
 
     def step(self, u_i, drive_i):
-        u_i = u_i * (u_i > 0)  # where it starts, at random
+        u_i = u_i * (u_i > 0)  # a network's first u_i are random numbers of either sign
         y_i = u_i + (self.dt / self.tau) * (drive_i * (drive_i > 0) - u_i)
         return y_i, y_i
 
 
 @dataclass(frozen=True)
 @checked(dt=positive, tau=positive, target=non_negative, tau_h=positive)
-class HomeostaticRelaxing:
+class HomeostaticRelaxing(_Relaxes):
     """The same with a threshold h_i that keeps each neuron's mean rate at a target.
 
     y_i ← y_i + (dt/τ) ([drive_i − h_i]₊ − y_i)
@@ -96,18 +111,8 @@ class HomeostaticRelaxing:
         return y_i, y_i, h_i
 
 
-class _Filtered:
+class _Filtered(_Relaxes):
     """A spike train that is filtered with the time constant τ."""
-
-    dt: float
-    tau: float
-
-    def __post_init__(self) -> None:
-        if self.tau < self.dt:
-            raise InputError(
-                f"{type(self).__name__}.tau is {self.tau!r}; it must be at least dt, which is {self.dt!r}: a trace "
-                "cannot fall by more than all in a step"
-            )
 
     @property
     def decay(self) -> float:
@@ -164,7 +169,7 @@ class LeakyIntegrateAndFire(_Filtered):
 @dataclass(frozen=True)
 @checked(dt=positive, theta=positive, tau=positive, delta=positive, rho=positive)
 class EscapeNoise(_Filtered):
-    """Integrate-and-fire with chance: spikes come at the rate ρ at θ, e times as often for each Δ above.
+    """Stochastic integrate-and-fire: spikes come at the rate ρ at θ, e times as often for each Δ above.
 
     u_i ← max(u_i + dt · drive_i, −θ)
     with probability 1 − exp(−dt ρ exp((u_i − θ)/Δ)): a spike, and u_i ← u_i − θ

@@ -20,7 +20,7 @@ from numbers import Real
 from types import CodeType
 from typing import Any, NamedTuple
 
-from asynchebb.checks import InputError, frozen
+from asynchebb.checks import InputError, at_least, frozen
 
 
 class Form(NamedTuple):
@@ -41,8 +41,8 @@ class Form(NamedTuple):
 
 # The methods that each kind of record must have. Dynamics that take y_i, the rate after the step before, have it for a
 # second state variable, and h_i for a third; noise_i is a random number in [0, 1). s_i is how many spikes the neuron
-# should fire in this step: it fires one at the most. n_i is how many it fired in the last `window` steps, which is a
-# field of the schedule.
+# should fire in this step: it fires one at the most. n_i is how many it fired in the last `window` steps, a member of
+# the schedule.
 METHODS: dict[str, dict[str, Form]] = {
     "dynamics": {"step": Form("u_i [y_i] [h_i] drive_i [noise_i]", "u_i y_i [h_i] [s_i]")},
     "rule": {
@@ -91,6 +91,10 @@ def check(kind: str, record: object) -> None:
     for name, value in constants(record).items():
         if not isinstance(value, Real):
             raise InputError(f"{kind} is {record!r}; its field {name} must be a number")
+    if kind == "schedule" and "n_i" in takes_and_gives(kind, "gate", cls)[0]:
+        if not hasattr(record, "window"):
+            raise InputError(f"{kind} is {record!r}; its gate takes n_i, so it must have a window: a number of steps")
+        at_least(1)(f"{cls.__name__}.window", record.window)
 
 
 def _example(kind: str) -> str:
@@ -126,7 +130,7 @@ def _taken(form: Form, function: Callable) -> tuple[str, ...] | None:
     """What the function takes: all that is required, called whatever it likes, or what it names; None for others."""
     names = tuple(inspect.signature(function).parameters)[1:]
     required = tuple(name for name in form.takes.split() if not name.startswith("["))
-    if len(names) == len(required):
+    if len(names) == len(required) and not {*names} & ({*form.all_taken} - {*required}):
         return required
     in_order = tuple(name for name in form.all_taken if name in names or name in required)
     return names if names == in_order else None
@@ -201,12 +205,15 @@ def _results(function: Callable) -> int:
     """The number of values that the last statement returns."""
     tree = _tree(function)
     if tree is None:
-        *_, before, _ = dis.get_instructions(function)
-        return before.arg or 0 if before.opname == "BUILD_TUPLE" else 1
-    last = tree.body[-1]
-    if not isinstance(last, ast.Return) or last.value is None:
+        *_, before, last = dis.get_instructions(function)
+        value = last.argval if last.opname == "RETURN_CONST" else before.argval
+        if before.opname == "BUILD_TUPLE" and last.opname == "RETURN_VALUE":
+            return before.arg or 0
+        return len(value) if isinstance(value, tuple) else 1
+    end = tree.body[-1]
+    if not isinstance(end, ast.Return) or end.value is None:
         return 0
-    return len(last.value.elts) if isinstance(last.value, ast.Tuple) else 1
+    return len(end.value.elts) if isinstance(end.value, ast.Tuple) else 1
 
 
 def _is_boolean(node: ast.AST, booleans: set[str]) -> bool:
@@ -220,13 +227,12 @@ def _is_boolean(node: ast.AST, booleans: set[str]) -> bool:
     return False
 
 
-def memory(dynamics: Any) -> bool:
-    """Do these dynamics take the rate of the step before, so that they keep a second state variable?"""
-    return "y_i" in takes_and_gives("dynamics", "step", dynamics.__class__)[0]
+def has_memory(cls: type) -> bool:
+    """Do these dynamics take or give more than step(u_i, drive_i) does?"""
+    return takes_and_gives("dynamics", "step", cls) != (("u_i", "drive_i"), ("u_i", "y_i"))
 
 
-def third(dynamics: Any) -> bool:
-    """Do they keep a third one?"""
+def has_third_variable(dynamics: Any) -> bool:
     return "h_i" in takes_and_gives("dynamics", "step", dynamics.__class__)[0]
 
 

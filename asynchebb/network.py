@@ -36,7 +36,7 @@ class State(NamedTuple):
     y: np.ndarray  # (n,) rates
     c: np.ndarray  # (n,) steps since the last update
     a: np.ndarray  # (n,) activity accumulated by the rule
-    # What only some networks need is empty in the others.
+    # Empty where the network does not need them:
     h: np.ndarray = np.empty(0, np.float32)  # (n,) the third variable of dynamics that have one
     recent: np.ndarray = np.empty((0, 0), np.uint8)  # (window, n) the last spikes: those of step t in row t mod window
     t: np.ndarray = np.array(0)  # () steps so far; with noise, counted from a random number
@@ -152,7 +152,7 @@ class Network:
         # choice: spiking neurons start from rest. A potential of standard normal size would be many spikes.
         u, y = (
             self.rest(dtype)
-            if equations.memory(self.dynamics)
+            if equations.has_memory(type(self.dynamics))
             else self.dynamics.step(rng.standard_normal(self.n).astype(dtype), zeros)
         )
         c = np.full(self.n, NEVER_UPDATED, np.int64)
@@ -163,19 +163,23 @@ class Network:
     def rest(self, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
         """u and y at rest: 0, or what the dynamics make of 0 without drive."""
         u, y = np.zeros((2, self.n), dtype)
-        if not equations.memory(self.dynamics):
+        if not equations.has_memory(type(self.dynamics)):
             u, y = (np.array(value, dtype) for value in self.dynamics.step(u, y))
         return u, y
 
     def complete(self, state: State) -> State:
         """The state with whatever this network needs besides what it has: another network may have needed less."""
-        h, recent, t = state.h, state.recent, state.t if state.t.flags.writeable else state.t.copy()
-        if equations.third(self.dynamics) and h.shape != (self.n,):
-            h = np.zeros(self.n, state.u.dtype)
+        h, recent, t = state.h, state.recent, np.asarray(state.t)
+        if h.size and h.shape != (self.n,):
+            raise InputError(f"state.h has shape {h.shape}; it must be empty or ({self.n},)")
+        if recent.size and recent.shape[1:] != (self.n,):
+            raise InputError(f"state.recent has shape {recent.shape}; it must be empty or (window, {self.n})")
+        if equations.has_third_variable(self.dynamics) and not h.size:
+            h = np.zeros(self.n, np.asarray(state.u).dtype)
         window = equations.window(self.schedule)
         if recent.shape != (window, self.n):
             recent = np.zeros((window, self.n), np.uint8)
-        return state._replace(h=h, recent=recent, t=t)
+        return state._replace(h=h, recent=recent, t=t if t.flags.writeable else t.copy())
 
     def frozen(self) -> Network:
         """The same network without learning: it is always refractory, so its rule is never applied.

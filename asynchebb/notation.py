@@ -69,15 +69,16 @@ def to_text(value: Any) -> str:
     return repr(value) if value is None or type(value).__module__.startswith("asynchebb.") else f"{OWN}{value!r}"
 
 
-def from_text(kind: str, text: str, given: Mapping[str, Any]) -> Any:
-    """The value that `to_text` wrote, or the one given in its place."""
-    if kind in given:
-        return given[kind]
+def from_text(kind: str, text: str, given: Mapping[str, Any], name: str = "") -> Any:
+    """The value of this kind that `to_text` wrote, or the one given in its place by name, which is usually the kind."""
+    name = name or kind
+    if name in given:
+        return given[name]
     if text == "None":
         return None
     if text.startswith(OWN):
         written = text.removeprefix(OWN)
-        raise InputError(f"the {kind} is {written}, whose class is not the package's; pass it in: {kind}={written}")
+        raise InputError(f"the {kind} is {written}, whose class is not the package's; pass it in: {name}={written}")
     return parse(kind, text)
 
 

@@ -10,6 +10,7 @@ from typing import cast
 
 import numpy as np
 
+from asynchebb import equations
 from asynchebb.checks import InputError, at_least, stimuli, true_or_false, weights
 from asynchebb.contracts import Engine
 from asynchebb.engines import traces
@@ -40,11 +41,12 @@ def advance(
 
     Activity carries over from one stimulus to the next or, with `from_rest`, starts from u = y = 0 at each.
     Returns the new state and a dict of the requested traces: "updates" (synapses changed) and "active"
-    (neurons with y_i > 0), one number per step; "y" (rates), "burst" (gates) and "spikes", one row per step.
+    (neurons with y_i > 0, or that spike), one number per step; "y" (rates), "burst" (gates) and "spikes", one row
+    per step.
     """
     own, fired = prepare(network, state).copy(), np.zeros(2, np.int64)
     found = advance_in_place(network, own, X, hold, engine, trace, from_rest, fired)
-    traces.check_spikes(network.dynamics, fired, stacklevel=3)
+    traces.check_spikes(network.dynamics, fired, warns=True)
     return found
 
 
@@ -64,7 +66,7 @@ def advance_in_place(
     true_or_false("from_rest", from_rest)
     X = np.array(stimuli("X", X, network.m), state.W.dtype, order="C")
     kept = traces.empty(trace, len(X) * hold, network.n, state.W.dtype)
-    state = module(engine).advance(network, state, X, int(hold), kept, bool(from_rest))
+    state = module(engine).advance(network, network.complete(state), X, int(hold), kept, bool(from_rest))
     if fired is not None:
         fired += kept.fired
     return state, {name: getattr(kept, name) for name in trace}
@@ -84,22 +86,24 @@ def settle(
     frozen, run = network.frozen(), module(engine)
     state = frozen.complete(state)
     Y = np.empty((len(X), network.n), state.W.dtype)
-    no_traces = traces.empty((), 0, network.n, state.W.dtype)
 
-    def settle_some(rows: slice) -> None:
+    def settle_some(rows: slice) -> np.ndarray:
         own = State(state.W, state.M, *(array.copy() for array in state[2:]))  # a frozen network leaves W and M alone
-        own.t[...] += rows.start * steps  # noise does not depend on how the rows are distributed
-        run.advance(frozen, own, X[rows], steps, no_traces, from_rest=True, settled=Y[rows])
+        counted = traces.empty((), 0, network.n, state.W.dtype)
+        run.advance(frozen, own, X[rows], steps, counted, from_rest=True, settled=Y[rows])
+        return counted.fired
 
     threads = run.threads(network) if at_most is None else min(at_most, run.threads(network))
     size = max(1, min(SETTLED_AT_ONCE, -(-len(X) // threads)))
+    if equations.has_third_variable(network.dynamics) or equations.noisy(network.dynamics):
+        size = 1  # a slow variable and random numbers would go on from row to row
     pieces = [slice(start, start + size) for start in range(0, len(X), size)]
     if threads == 1 or len(pieces) == 1:
-        for rows in pieces:
-            settle_some(rows)
+        fired = [settle_some(rows) for rows in pieces]
     else:
         with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(settle_some, pieces))
+            fired = list(pool.map(settle_some, pieces))
+    traces.check_spikes(network.dynamics, np.sum(fired, axis=0))
     return Y
 
 

@@ -29,7 +29,8 @@ def advance(
     for number, x in enumerate(X):
         if from_rest:
             u, y = network.rest(W.dtype)
-        late_rates = []  # those of the second half of the presentation
+            recent[:] = 0
+        second_half = []  # rates
         for k in range(hold):
             drive = W @ x - M @ y
             noise_i = noise.uniform(int(start) + t, network.n, W.dtype) if noisy else None
@@ -38,7 +39,7 @@ def advance(
             s = np.asarray(moved.get("s_i", np.zeros(network.n)))
             if window:
                 recent[(int(start) + t) % window] = s > 0
-            opened = gate(y_i=y, n_i=recent.sum(axis=0), c_i=c, k=k, hold=hold)
+            opened = gate(y_i=y, n_i=recent.sum(axis=0, dtype=np.int64), c_i=c, k=k, hold=hold)
             beta, c = each(network.n, opened["beta_i"], opened["c_i"])
             i = np.flatnonzero(beta)  # the rows that change
             y_i = y[i]
@@ -53,7 +54,7 @@ def advance(
                 changed_m = (hebb_m != 0) | (column(leak_m) != 0) | (floor != 0)
                 traces.updates[t] = np.count_nonzero(changed_w) + np.count_nonzero(changed_m)
             if traces.active.size:
-                traces.active[t] = np.count_nonzero(y > 0)
+                traces.active[t] = np.count_nonzero((s if spiking else y) > 0)
             if traces.y.size:
                 traces.y[t] = y
             if traces.burst.size:
@@ -62,10 +63,10 @@ def advance(
                 traces.spikes[t] = s > 0
             traces.fired[:] += np.count_nonzero(s > 0), np.count_nonzero(s > 1)
             if settled is not None and k >= hold // 2:
-                late_rates.append(y)
+                second_half.append(y)
             t += 1
         if settled is not None:
-            settled[number] = np.mean(late_rates, axis=0, dtype=np.float64) if spiking else y
+            settled[number] = np.mean(second_half, axis=0, dtype=np.float64) if spiking else y
     return State(W, M, u, y, c, a, h, recent, np.asarray(start + t))
 
 

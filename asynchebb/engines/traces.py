@@ -14,7 +14,7 @@ class Traces(NamedTuple):
     """One entry per step; arrays that were not requested are empty."""
 
     updates: np.ndarray  # (steps,) synapses changed: open gate, and a Hebbian product, a leak or a floor ≠ 0
-    active: np.ndarray  # (steps,) neurons with y_i > 0
+    active: np.ndarray  # (steps,) neurons with y_i > 0; of spiking neurons, those that spike
     y: np.ndarray  # (steps, n) rates
     burst: np.ndarray  # (steps, n) gates β_i
     spikes: np.ndarray  # (steps, n) which neurons spike
@@ -24,8 +24,9 @@ class Traces(NamedTuple):
 NAMES = ("updates", "active", "y", "burst", "spikes")
 PER_NEURON = ("y", "burst", "spikes")  # the others have one number per step
 
-# The shares of late spikes from which on something is wrong, and everything is.
-LATE, TOO_LATE = 0.1, 0.5
+# Shares of late spikes above which we warn, and above which we raise; of so many spikes at least, since at an onset
+# many are late.
+LATE, TOO_LATE, ENOUGH = 0.1, 0.5, 1000
 
 
 class LateSpikes(UserWarning):
@@ -53,10 +54,10 @@ def empty(trace: tuple[str, ...], steps: int, n: int, dtype: np.dtype) -> Traces
     )
 
 
-def check_spikes(dynamics: object, fired: np.ndarray, stacklevel: int, is_over: bool = True) -> None:
-    """Say so if neurons should have fired more than once per step; in a run that is not over, only if that is usual."""
+def check_spikes(dynamics: object, fired: np.ndarray, warns: bool = False, stacklevel: int = 3) -> None:
+    """Raise an error if most neurons should have fired more than once per step; warn if many should have."""
     spikes, late = fired
-    if late <= (LATE if is_over else TOO_LATE) * spikes:
+    if spikes < ENOUGH or late <= (LATE if warns else TOO_LATE) * spikes:
         return
     what = (
         f"dynamics is {dynamics!r}, and {late / spikes:.0%} of the spikes come late, because a neuron would have to "

@@ -119,6 +119,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def _begin_sample(self, n: int, m: int) -> None:
         self._sample = Sample(np.empty((0, m), np.float32), sample_size(n, m))
         self._decoder = None
+        self._fired = np.zeros(2, np.int64)  # spikes, and those that came late (`traces.check_spikes`)
 
     def _begin_fit(self, X: Samples) -> Any:
         if self.warm_start and hasattr(self, "state_"):
@@ -238,7 +239,8 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
                 network, network.complete(self.state_), X, self.hold, no_traces, bool(self.from_rest)
             )
             self.n_samples_seen_ += len(X)
-        traces.check_spikes(network.dynamics, no_traces.fired, 2)
+        self._fired = getattr(self, "_fired", 0) + no_traces.fired
+        traces.check_spikes(network.dynamics, self._fired)
         self._check_finite(self.state_.u)
 
     def _check_strength(self, X: np.ndarray) -> None:

@@ -14,8 +14,7 @@ import numpy as np
 
 from asynchebb import estimators, files, notation
 from asynchebb.checks import InputError
-from asynchebb.estimators import HebbianNetwork, OnOff
-from asynchebb.estimators.parameters import VALUES
+from asynchebb.estimators import AsyncHebbian, HebbianNetwork, OnOff
 from asynchebb.estimators.readout import Sample
 from asynchebb.network import State
 from asynchebb.provenance import versions_in_files
@@ -67,7 +66,7 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
         parameters["random_state"], np.random.RandomState
     ):  # already used; a new fit would draw new numbers anyway
         parameters["random_state"] = None
-    plain = {name: value for name, value in parameters.items() if name not in VALUES}
+    plain = {name: value for name, value in parameters.items() if name not in network.values}
     state, saved = network.state_, saved_arrays(network.state_)
     (n, m), dtype = state.W.shape, state.W.dtype.name
     variables = tuple(
@@ -81,7 +80,7 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
         "format": FORMAT,
         "model": type(network).__name__,
         "parameters": json.dumps(plain, default=_number),
-        **{name: notation.to_text(parameters[name]) for name in VALUES},
+        **{name: notation.to_text(parameters[name]) for name in network.values},
         "fitted": json.dumps({name: getattr(network, name) for name in FITTED}, default=_number),
         "sample": json.dumps([sample.size, sample.offered]),
         "feature_names": json.dumps(_feature_names(network)),
@@ -109,8 +108,8 @@ def read(path: Path, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     import h5py
 
     for name in given:
-        if name not in VALUES:
-            raise InputError(f"{name} is given; only {', '.join(VALUES)} may be given")
+        if name not in AsyncHebbian.values:
+            raise InputError(f"{name} is given; only {', '.join(AsyncHebbian.values)} may be given")
     try:
         with h5py.File(path, "r") as file:
             if file.attrs.get("format") != FORMAT:
@@ -122,11 +121,11 @@ def read(path: Path, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
             rows = file[SAMPLE][()] if SAMPLE in file else arrays["W"][:0]
         found = {name: json.loads(text[name]) for name in ("parameters", "fitted", "feature_names", "on_off", "notes")}
         cls = MODELS[text["model"]]
-        written = {name: text[name] for name in VALUES}
+        written = {name: text.get(name, "None") for name in cls.values}  # versions before had fewer
     except (OSError, KeyError) as error:
         why = "there is no such file" if not path.exists() else f"it cannot be read: {error}"
         raise InputError(f"path is {str(path)!r}; {why}") from None
-    parts = {name: notation.from_text(name, written[name], given) for name in VALUES}
+    parts = {name: notation.from_text(kind, written[name], given, name) for name, kind in cls.values.items()}
     size, offered = json.loads(text.get("sample", "[0, 0]"))
     found["parameters"].setdefault("readout", False)  # as in versions that had none
     found["fitted"].setdefault("validation_scores_", [])

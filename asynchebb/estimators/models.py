@@ -23,23 +23,29 @@ class AsyncHebbian(HebbianNetwork):
         The rate above which a neuron bursts, for data divided by `scale_`.
     r_r : number, default=100
         Refractory period after an update, in Euler steps.
+    bursts : default=None
+        A schedule in the place of `ah.Asynchronous(r_b, r_r)`, like `ah.Bursts(spikes=3, window=20)` for spiking
+        neurons. Its constants can be set by themselves: `bursts__window=30`.
     """
 
     _: KW_ONLY
     r_b: float = 1.0
     r_r: float = 100
+    bursts: Schedule | None = None
 
     accepted: ClassVar = {**HebbianNetwork.accepted, "r_b": non_negative, "r_r": non_negative}
+    values: ClassVar = {**HebbianNetwork.values, "bursts": "schedule"}
 
     def schedule(self) -> Schedule:
-        return Asynchronous(self.r_b, self.r_r)
+        return Asynchronous(self.r_b, self.r_r) if self.bursts is None else self.bursts
 
     def _patience(self) -> int:
-        return PATIENCE + int(self.r_r)  # neurons may be refractory
+        return PATIENCE + int(getattr(self.schedule(), "r_r", 0))  # neurons may be refractory
 
     def _how_to_burst(self) -> str:
         scale = "" if self.scale == "norm" else f", let scale='norm' rescale the data (now {self.scale!r})"
-        return f"Lower r_b (now {self.r_b}){scale}, or show each sample longer (hold, now {self.hold})"
+        threshold = f"r_b (now {self.r_b})" if self.bursts is None else f"the threshold of {self.bursts!r}"
+        return f"Lower {threshold}{scale}, or show each sample longer (hold, now {self.hold})"
 
 
 @dataclass(eq=False, repr=False)

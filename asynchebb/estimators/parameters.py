@@ -16,7 +16,7 @@ from asynchebb.contracts import Dynamics, Rule, Schedule, Weights
 from asynchebb.network import READINGS, Network
 
 READING = READINGS["notebook"]  # supplies the value of a parameter that is None
-VALUES = ("rule", "dynamics", "weights")  # parameters that are values with fields of their own
+VALUES = ("rule", "dynamics", "weights")  # values with fields of their own that a network is made of
 
 
 def norm_or_positive(name: str, value: object) -> None:
@@ -131,6 +131,7 @@ class Parameters(BaseEstimator):
         "n_jobs": number_of_jobs,
     }
     model: ClassVar[str] = "asynchronous"  # the model that supplies the default rule
+    values: ClassVar[dict[str, str]] = {kind: kind for kind in VALUES}  # all such parameters, and their kinds
 
     def schedule(self) -> Schedule:
         """The schedule, which determines when a neuron's weights may change."""
@@ -153,17 +154,22 @@ class Parameters(BaseEstimator):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """All parameters; if `deep`, also the constants of rule, dynamics and weights, as rule__eta."""
         found = super().get_params(deep=deep)
-        for kind, value in self._values().items() if deep else ():
-            found |= {f"{kind}__{name}": constant for name, constant in equations.constants(value).items()}
+        for name, value in self._with_fields().items() if deep else ():
+            found |= {f"{name}__{field}": constant for field, constant in equations.constants(value).items()}
         return found
+
+    def _with_fields(self) -> dict[str, Any]:
+        """All values with fields of their own: those given, or the defaults."""
+        others = {name: getattr(self, name) for name in self.values if name not in VALUES}
+        return self._values() | {name: value for name, value in others.items() if value is not None}
 
     def set_params(self, **params: Any) -> Parameters:
         """Set parameters. `rule__eta=0.02` replaces the rule by one with this constant; so for dynamics and weights."""
-        nested = {name: params[name] for name in params if "__" in name and name.partition("__")[0] in VALUES}
+        nested = {name: params[name] for name in params if "__" in name and name.partition("__")[0] in self.values}
         super().set_params(**{name: value for name, value in params.items() if name not in nested})
         for name, constant in nested.items():
             kind, _, field = name.partition("__")
-            value = self._values()[kind]
+            value: Any = self._with_fields().get(kind)
             known = equations.field_names(type(value))
             if field not in known:
                 raise InputError(f"{name} is given, but {value!r} has no {field}; it has {', '.join(known) or 'none'}")

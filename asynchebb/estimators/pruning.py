@@ -24,4 +24,5 @@ def only(state: State, kept: np.ndarray) -> State:
     of_kept = {name: getattr(state, name)[kept] for name in ("W", "u", "y", "c", "a")}
     h = state.h[kept] if state.h.size else state.h
     M = np.asfortranarray(state.M[np.ix_(kept, kept)])
-    return state._replace(**of_kept, M=M, h=h, recent=np.ascontiguousarray(state.recent[:, kept]))
+    recent = np.ascontiguousarray(state.recent[:, kept]) if state.recent.size else np.empty((0, len(kept)), np.uint8)
+    return state._replace(**of_kept, M=M, h=h, recent=recent)

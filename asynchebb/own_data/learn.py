@@ -96,7 +96,7 @@ def _trained(
     file, part = out / "model.nc", out / f"model.{identity}.part.nc"
     for saved in (file, part):
         if saved.exists():
-            model, notes = model_file.read(saved, {name: getattr(network, name) for name in model_file.VALUES})
+            model, notes = model_file.read(saved, {name: getattr(network, name) for name in network.values})
             if notes.get("identity") == identity:
                 break
             raise InputError(

@@ -24,7 +24,7 @@ STATE = {
     "y": (("snapshot", "neuron"), "float", "rates"),
     "c": (("snapshot", "neuron"), "int64", "Euler steps since the last update"),
     "a": (("snapshot", "neuron"), "float", "activity accumulated by the rule"),
-    # Only where the network needs it:
+    # The first two only where the network needs them:
     "h": (("snapshot", "neuron"), "float", "the third variable of the dynamics"),
     "recent": (
         ("snapshot", "window", "neuron"),

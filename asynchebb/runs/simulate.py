@@ -28,7 +28,7 @@ class Snapshot(NamedTuple):
     step: int
     state: State
     measures: dict[str, np.ndarray]  # one entry per probe, NaN for a probe that does not record the measure
-    traces: dict[str, np.ndarray]  # "updates", "active": a mean per sample; "y", "burst": a mean per neuron
+    traces: dict[str, np.ndarray]  # "updates", "active": a mean per sample; "y", "burst", "spikes": a mean per neuron
 
 
 class Diverged(ArithmeticError):
@@ -88,7 +88,7 @@ def live(run: Run, engine: str, after: Snapshot | None, on_progress: Callable[[i
                 for name, values in traced.items():
                     recorded[name].append(values.reshape(len(X), hold, -1).mean(axis=1))
                 on_progress(step - (end - done) * hold + number * run.steps_per_test)
-        traces.check_spikes(run.network.dynamics, fired, 2, is_over=number == len(stops) - 1)
+        traces.check_spikes(run.network.dynamics, fired, warns=number == len(stops) - 1)
         traced = {name: _over_time(name, np.concatenate(values)) for name, values in recorded.items()}
         yield _snapshot(run, number, step, state, traced, tests, engine, on_progress)
 

@@ -10,6 +10,7 @@ import numpy as np
 from asynchebb import engines, equations, metrics
 from asynchebb.checks import InputError, at_least, stimuli
 from asynchebb.contracts import Stimulus
+from asynchebb.engines import traces
 from asynchebb.measures import error, error_last, error_sd, factors_of
 from asynchebb.network import Network, State
 from asynchebb.threads import one_blas_thread
@@ -30,7 +31,7 @@ class Response(NamedTuple):
     errors: np.ndarray  # (stimuli, steps): 1 − cos(x, Wᵀy) at each step
     rates: np.ndarray  # (stimuli, n): at the end of each presentation; of spiking neurons, those read then (`read_out`)
     mean_activity: np.ndarray  # (n,): rates, mean over all steps
-    active: float  # neurons with y_i > 0, mean over all steps
+    active: float  # neurons with y_i > 0, or that spike, mean over all steps
 
     @property
     def error(self) -> Error:
@@ -48,7 +49,8 @@ def respond(
 ) -> Response:
     """Show X to the frozen network (App. E1), each stimulus for `hold` steps.
 
-    It starts from the state's activity, which carries over between stimuli, or each stimulus from rest.
+    It starts from the state's activity, which carries over between stimuli, or each stimulus from rest. A third
+    variable of the dynamics, like a homeostatic threshold, starts from the state's at each.
     Where y = 0 (or x = 0) there is no reconstruction, and the error is 1.
     """
     X = stimuli("X", X, network.m)
@@ -59,13 +61,12 @@ def respond(
     errors, rates = np.empty((len(X), hold)), np.empty((len(X), network.n), W.dtype)
     activity, active, spiking = np.zeros(network.n), 0.0, equations.spikes(network.dynamics)
     with one_blas_thread():
-        for number, (x, Y) in enumerate(_rates(network, state, X, hold, engine, from_rest)):
-            if spiking:
-                Y = read_out(Y)
-            errors[number] = 1 - np.concatenate([metrics.reconstruction_cosines(W, x, part) for part in _parts(Y)])
-            rates[number] = Y[-1]
+        for number, (x, Y, fires) in enumerate(_rates(network, state, X, hold, engine, from_rest)):
+            read = read_out(Y) if spiking else Y
+            errors[number] = 1 - np.concatenate([metrics.reconstruction_cosines(W, x, part) for part in _parts(read)])
+            rates[number] = read[-1]
             activity += Y.mean(axis=0, dtype=np.float64) / len(X)
-            active += np.count_nonzero(Y > 0) / (len(X) * hold)
+            active += np.count_nonzero(fires) / (len(X) * hold)
             on_progress((number + 1) * hold)
     return Response(errors, rates, activity, float(active))
 
@@ -130,13 +131,20 @@ def _parts(Y: np.ndarray, steps: int = 50) -> list[np.ndarray]:
 
 def _rates(
     network: Network, state: State, X: np.ndarray, hold: int, engine: str, from_rest: bool
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Each stimulus and the rates at each step of it, learning nothing."""
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Each stimulus, the rates at each step of it, learning nothing, and which neurons are active or spike."""
     frozen = network.frozen()
-    W, M, *rest = engines.prepare(network, state)
+    W, M, *rest = engines.prepare(frozen, state)
     state = State(W, M, *(array.copy() for array in rest))  # a frozen network does not touch W and M
+    h, fired = state.h.copy(), np.zeros(2, np.int64)
+    spiking = equations.spikes(network.dynamics)
     several = max(1, 2**20 // (hold * network.n))  # in one call, which takes a while to begin
+    if equations.has_third_variable(network.dynamics):
+        several = 1  # it would go on from stimulus to stimulus
     for start in range(0, len(X), several):
-        shown = X[start : start + several]
-        state, traces = engines.advance_in_place(frozen, state, shown, hold, engine, ("y",), from_rest)
-        yield from zip(shown, traces["y"].reshape(len(shown), hold, -1), strict=True)
+        shown, names = X[start : start + several], ("y", "spikes") if spiking else ("y",)
+        state.h[:] = h
+        state, seen = engines.advance_in_place(frozen, state, shown, hold, engine, names, from_rest, fired)
+        Y = seen["y"].reshape(len(shown), hold, -1)
+        yield from zip(shown, Y, seen["spikes"].reshape(Y.shape) if spiking else Y > 0, strict=True)
+    traces.check_spikes(network.dynamics, fired)

@@ -68,7 +68,7 @@ def advance(
     for place, values in ((module.U, state.u), (module.Y, state.y), (module.A, state.a), (module.S, 1)):
         numbers[place, :n] = values
     indices[module.ALL, :n] = state.c
-    indices[module.SPIKES, :n] = state.recent.sum(axis=0)
+    indices[module.SPIKES, :n] = state.recent.sum(axis=0, dtype=np.int64)
     if state.h.size:
         numbers[module.H, :n] = state.h
     floor, additive = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "additive", False)
@@ -77,7 +77,7 @@ def advance(
     given = {"hold": hold, "from_rest": from_rest, "stimuli": len(X), "lazy": lazy}
     spiking, decay = equations.spikes(network.dynamics), getattr(network.dynamics, "decay", 0.0)
     given |= {"spiking": spiking, "noisy": equations.noisy(network.dynamics), "events": spiking and decay > 0}
-    given |= {"clock": int(state.t), "window": len(state.recent)}
+    given |= {"clock": int(state.t), "window": equations.window(network.schedule)}
     arrays = {"W": state.W, "P": state.M.T, "X": X, "recent": state.recent}  # M by presynaptic column is one piece
     arrays |= {f"trace_{name}": trace for name, trace in zip(traces._fields, traces, strict=True)}
     if settled is not None:
@@ -305,8 +305,7 @@ def functions(kind: str, cls: type) -> dict[str, str]:
     """What is compiled for this class: dynamics with memory fire, others move."""
     if kind != "dynamics":
         return FUNCTIONS[kind]
-    has_memory = "y_i" in equations.takes_and_gives(kind, "step", cls)[0]
-    return {name: takes for name, takes in FUNCTIONS[kind].items() if (name == "fire") == has_memory}
+    return {name: takes for name, takes in FUNCTIONS[kind].items() if (name == "fire") == equations.has_memory(cls)}
 
 
 def _whole(template: str, kind: str, method: str, cls: type) -> str:
@@ -319,7 +318,8 @@ def _whole(template: str, kind: str, method: str, cls: type) -> str:
 
 def kernels_name(cls: type, dtype: np.dtype) -> str:
     readable = re.sub(r"\W", "_", cls.__name__)[:40]
-    return f"asynchebb_{readable}_{_digest(_text(KERNELS), equations.fingerprint(cls), dtype.name)}"
+    digest = _digest(_text(KERNELS), repr(equations.METHODS), equations.fingerprint(cls), dtype.name)
+    return f"asynchebb_{readable}_{digest}"
 
 
 def _say_compiling(what: str, dtype: np.dtype) -> None:

@@ -229,8 +229,10 @@ def list_more(y, n, active, listed, count):
 
 
 @unit("ykcykyk")
-def add_columns(P, n, active, y, count, inhibition, rows):
-    """inhibition += M̂ @ y over these columns alone, of some rows, eight columns at a time."""
+def lateral_rows(P, n, active, y, count, inhibition, rows):
+    """inhibition = M̂ @ y over the active columns alone, of some rows, eight columns at a time."""
+    for i in range(rows):
+        inhibition[i] = 0
     whole = count - count % 8
     for q in range(0, whole, 8):
         j0, j1, j2, j3 = active[q], active[q + 1], active[q + 2], active[q + 3]
@@ -248,14 +250,6 @@ def add_columns(P, n, active, y, count, inhibition, rows):
         p, y_j = row(P, active[q], n), y[active[q]]
         for i in range(rows):
             inhibition[i] += p[i] * y_j
-
-
-@unit("ykcykyk")
-def lateral_rows(P, n, active, y, count, inhibition, rows):
-    """inhibition = M̂ @ y over the active columns alone, of some rows."""
-    for i in range(rows):
-        inhibition[i] = 0
-    add_columns(P, n, active, y, count, inhibition, rows)
 
 
 @unit("ykcyky")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import carray
 
-from asynchebb.engines.cpu.tiles import call_at, dot_vectors, row, rows_of
+from asynchebb.engines.cpu.tiles import VECTOR, call_at, dot_vectors, list_positive, row, rows_of, sum_columns
 from asynchebb.engines.cpu.units import unit
 from asynchebb.noise import BITS, FIRST, INCREMENT, SECOND, SHIFTS
 
@@ -18,14 +18,17 @@ if TYPE_CHECKING:  # `cpu` puts compiled ones in their place: those for one core
     from asynchebb.engines.cpu.columns import (
         ACTIVE,
         ALL,
+        BEFORE,
         DRIVE,
         FIRING,
         GAIN_M,
         INHIBITION,
+        ITEM,
         JUMP,
         LISTED,
         MEAN,
         NOISE,
+        NOW,
         ROWS,
         SPIKES,
         WHOLE,
@@ -35,7 +38,6 @@ if TYPE_CHECKING:  # `cpu` puts compiled ones in their place: those for one core
         U,
         Y,
         activate,
-        add_columns,
         change,
         gates,
         hebb,
@@ -51,23 +53,6 @@ if TYPE_CHECKING:  # `cpu` puts compiled ones in their place: those for one core
     from asynchebb.engines.cpu.lanes import round_up
 elif "number" not in globals():
     raise ImportError(f"{__name__} cannot be imported by itself: asynchebb.engines.cpu compiles it")
-
-LOOKED_AT = 32  # neurons that are seen together not to have spiked
-
-
-@unit("yck", "k")
-def list_spikes(spikes, firing, n):
-    """List the neurons that spike, of which there are few. Their number."""
-    count = 0
-    for start in range(0, n, LOOKED_AT):
-        end, some = min(start + LOOKED_AT, n), 0
-        for i in range(start, end):
-            some += spikes[i] > 0
-        if some:
-            for i in range(start, end):
-                firing[count] = i
-                count += spikes[i] > 0
-    return count
 
 
 @unit("yck", "k")
@@ -102,13 +87,40 @@ def count_recent(held, spikes, t, recent_spikes, n):
         oldest[i] = spiked
 
 
+@unit("ykcykxyy")
+def feel_spikes(P, n, firing, jumps, count, decay, inhibition, sums):
+    """inhibition = decay · inhibition + M̂ @ jumps, over the columns of the neurons that spike. The sums are kept in
+    registers: eight vectors of rows at a time, then the rest."""
+    per, i = VECTOR // ITEM, 0
+    while i + 8 * per <= n:
+        sum_columns(row(P, i, 1), n, firing, count, jumps, row(sums, i, 1), 0, 8, 1)
+        i += 8 * per
+    if i + 4 * per <= n:
+        sum_columns(row(P, i, 1), n, firing, count, jumps, row(sums, i, 1), 0, 4, 1)
+        i += 4 * per
+    while i + per <= n:
+        sum_columns(row(P, i, 1), n, firing, count, jumps, row(sums, i, 1), 0, 1, 1)
+        i += per
+    for last in range(i, n):
+        total = number(0)
+        for q in range(count):
+            total += P[firing[q] * n + last] * jumps[q]
+        sums[last] = total
+    for k in range(n):
+        inhibition[k] = decay * inhibition[k] + sums[k]
+
+
 @unit("h")
 def stop_firing(held):
-    """u = y = 0."""
+    """u = y = 0, and no spike so far."""
     h = carray(held, 1)[0]
     u, y = rows_of(numbers_at(h.numbers), h.wide, (U, Y))
+    spikes, recent = row(indices_at(h.indices), SPIKES, h.wide), truths_at(h.recent)
     for i in range(h.n):
         u[i] = y[i] = 0
+        spikes[i] = 0
+    for place in range(h.window * h.n):
+        recent[place] = 0
 
 
 @unit("h")
@@ -117,12 +129,15 @@ def run_firing(held):
     h = carray(held, 1)[0]
     numbers, indices, truths, wide, n = numbers_at(h.numbers), indices_at(h.indices), truths_at(h.truths), h.wide, h.n
     u, y, b, s, inhibition, drive = rows_of(numbers, wide, (U, Y, B, S, INHIBITION, DRIVE))
-    third, noise, jump, mean, gains = rows_of(numbers, wide, (H, NOISE, JUMP, MEAN, GAIN_M))
+    third, noise, jump, before, mean = rows_of(numbers, wide, (H, NOISE, JUMP, BEFORE, MEAN))
+    gains, sums = rows_of(numbers, wide, (GAIN_M, NOW))
     active, rows, whole, recent, firing = rows_of(indices, wide, (ACTIVE, ROWS, WHOLE, SPIKES, FIRING))
     listed, P, fired, half = row(truths, LISTED, wide), numbers_at(h.P), indices_at(h.trace_fired), h.hold // 2
     lateral(P, n, active, y, activate(y, n, active, listed), inhibition)
     for i in range(n):
         mean[i] = 0
+    for i in range(n, round_up(n)):  # `list_positive` looks at whole vectors
+        drive[i] = 0
     for kk in range(h.hold):
         t = h.clock + h.t + kk
         # u, y, s = step(u, y, W @ x - M @ y); beta, c = gate(y, c, k, hold)
@@ -132,19 +147,17 @@ def run_firing(held):
             draw(t * n, noise, n)
         if h.events:
             for i in range(n):
-                jump[i] = h.decay * y[i]
+                before[i] = y[i]
         call_at(h.fire, (h.dynamics, u, y, third, drive, noise, n))
-        spiking = list_spikes(drive, firing, n)
+        spiking = list_positive(drive, round_up(n), firing)
         fired[0] += spiking
         fired[1] += late_spikes(drive, firing, spiking)
         if h.window:
             count_recent(held, drive, t, recent, n)
         if h.events:
-            for i in range(n):
-                inhibition[i] *= h.decay
             for q in range(spiking):
-                jump[firing[q]] = y[firing[q]] - jump[firing[q]]
-            add_columns(P, n, firing, jump, spiking, inhibition, n)
+                jump[q] = y[firing[q]] - h.decay * before[firing[q]]
+            feel_spikes(P, n, firing, jump, spiking, h.decay, inhibition, sums)
         opens, known = gates(held, indices, y, kk, n), h.events != 0
         if h.trace_updates:
             indices_at(h.trace_updates)[h.t + kk] = 0
@@ -162,6 +175,8 @@ def run_firing(held):
         if not known:
             lateral(P, n, active, y, activate(y, n, active, listed), inhibition)
         record(held, kk, y, whole, n)
+        if h.trace_active and h.spiking:
+            indices_at(h.trace_active)[h.t + kk] = spiking
         if h.trace_spikes:
             traced = row(truths_at(h.trace_spikes), h.t + kk, n)
             for i in range(n):

@@ -4,6 +4,8 @@ Numba's own vectors keep sums in memory and go through them once for each few co
 vector registers a loop is limited by reading the columns alone, which is twice as fast.
 """
 
+from contextlib import contextmanager
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -123,6 +125,45 @@ def dot_vectors(context, a, b, count):
         return builder.extract_element(result, INDEX(0))
 
     return signature, generate
+
+
+@intrinsic
+def list_positive(context, values, count, indices):
+    """List where values are above 0, in whole vectors; how many there are. Few are: a vector without any costs a
+    comparison."""
+    signature = types.int64(values, types.int64, indices)
+
+    def generate(context, builder, signature, arguments):
+        values, count, indices = arguments
+        tile = Tile(context, builder, values, 1)
+        bits = ir.IntType(tile.lanes)
+        found = cgutils.alloca_once_value(builder, INDEX(0))
+        marks = cgutils.alloca_once_value(builder, bits(0))
+        with cgutils.for_range_slice(builder, INDEX(0), count, INDEX(tile.lanes), intp=INDEX) as (k, _):
+            part = builder.load(tile.at(builder.gep(values, [k]), 0), align=tile.size)
+            builder.store(builder.bitcast(builder.fcmp_ordered(">", part, tile.zero), bits), marks)
+            with _while_not_zero(builder, marks, bits):
+                left, number = builder.load(marks), builder.load(found)
+                first = builder.cttz(left, ir.IntType(1)(1))
+                builder.store(builder.add(k, builder.zext(first, INDEX)), builder.gep(indices, [number]))
+                builder.store(builder.add(number, INDEX(1)), found)
+                builder.store(builder.and_(left, builder.sub(left, bits(1))), marks)
+        return builder.load(found)
+
+    return signature, generate
+
+
+@contextmanager
+def _while_not_zero(builder, place, kind):
+    """Repeat while what is at this place is not 0."""
+    test, body, end = (builder.append_basic_block(name) for name in ("while.test", "while.body", "while.end"))
+    builder.branch(test)
+    builder.position_at_end(test)
+    builder.cbranch(builder.icmp_unsigned("!=", builder.load(place), kind(0)), body, end)
+    builder.position_at_end(body)
+    yield
+    builder.branch(test)
+    builder.position_at_end(end)
 
 
 @intrinsic
