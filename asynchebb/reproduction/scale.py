@@ -17,7 +17,7 @@ class Scale(NamedTuple):
     settled: int  # stimuli per additional test in which rates settle
     tested_after: int  # stimuli per set in tests of runs on several sets
     settling: int  # Euler steps per stimulus in the last two
-    seeds: int  # for figures 1 to 3 (except 2D to 2F) under the presets' and the notebook's readings; one for all else
+    seeds: int  # for figures 1 to 3 (except 2D to 2F) under two readings, and most of the spiking networks; else one
     every_reading: bool = True  # False: only the two under which everything is run
 
     @property

@@ -2,8 +2,9 @@
 
 Four parts, each with the members of an experiment: what is learned from crossed bars (`forming`), what becomes of it as
 spikes become small (`limit`), what is kept of three sets in succession (`keeping`) and natural images (`photographs`).
-Where the paper makes a claim about its rate network, the same margins are applied; the others were written down before
-these runs, but after single pilot runs at some of the settings.
+Where the paper makes a claim about its rate network, the same margins are applied. The other margins were set after
+single pilot runs at some of the settings; V2′, V5, V6 and V9′ were added, and V11 made stricter, once first results
+were known.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from asynchebb.drawing import figures
 from asynchebb.dynamics import HomeostaticIntegrateAndFire, HomeostaticRelaxing
 from asynchebb.reproduction.claims import Claim, Numbers, Part
 from asynchebb.reproduction.experiments.spiking.settings import SPIKING
-from asynchebb.reproduction.readings import NOTEBOOK, in_succession, set_names, sets
+from asynchebb.reproduction.readings import NOTEBOOK, READINGS, in_succession, set_names, sets
 from asynchebb.reproduction.results import BARS_KEPT, LEARNT_AND_KEPT, Key, Results, after_sets, are_kept, ends
 from asynchebb.reproduction.scale import Scale
 from asynchebb.rules import Oja
@@ -30,16 +30,20 @@ NETWORKS: dict[str, dict[str, Any]] = {
 }
 ONE_SEED = ("homeostatic_rate",)
 TITLES = {
+    "rate": "rate network",
     "spiking": "spiking, Hebbian",
     "spiking_oja": "spiking, Oja",
     "homeostatic": "homeostatic, Oja",
-    "homeostatic_rate": "homeostatic rates, Oja",
+    "homeostatic_rate": "homeostatic rates",
 }
 
 
 def runs(scale: Scale) -> dict[Key, Run]:
     ours = scale._replace(steps_per_phase=scale.side_steps)
-    found: dict[Key, Run] = {}
+    rate = READINGS[NOTEBOOK]
+    found: dict[Key, Run] = {
+        ("rate", seed): in_succession(ours, rate, "asynchronous", sets(scale), seed) for seed in range(scale.seeds)
+    }
     for name, changes in NETWORKS.items():
         for seed in range(1 if name in ONE_SEED else scale.seeds):
             run = in_succession(ours, SPIKING[NOTEBOOK], "asynchronous", sets(scale), seed)
@@ -70,9 +74,10 @@ CLAIMS = (
         "ours",
         "After three sets in succession, the spiking network's error is low on all three.",
         "not in the paper; the spiking counterpart of 3a",
-        _shows("spiking") | _shows("spiking_oja"),
+        _shows("spiking") | _shows("spiking_oja") | _shows("rate"),
         are_kept("spiking"),
-        f"{_errors('spiking')}; with Oja's rule (η = 0.005) and r_b = 0.75, {_errors('spiking_oja')}.",
+        f"{_errors('spiking')}; with Oja's rule (η = 0.005) and r_b = 0.75, {_errors('spiking_oja')}; in the "
+        f"notebook's rate network, {_errors('rate')}.",
     ),
     Claim(
         "V13",
@@ -104,11 +109,11 @@ CLAIMS = (
 
 def captions(scale: Scale) -> dict[str, str]:
     return {
-        "spiking-sets": "Three sets in succession (dashed lines: change of set) in spiking networks. (A) The network "
-        "of figure “Spiking”. (B) With Oja's rule (η = 0.005) and r_b = 0.75, (C) and with a homeostatic threshold. "
-        "(D) The same with rates in the place of spikes. Settled error on each set, mean and standard deviation over "
-        "seeds (D: one seed). Bottom: fields of the same 20 randomly chosen neurons "
-        "after the first and after the last set (seed 0)."
+        "spiking-sets": "Three sets in succession (dashed lines: change of set). (A) The notebook's rate network. (B) "
+        "The spiking network of figure “Spiking”. (C) With Oja's rule (η = 0.005) and r_b = 0.75, (D) and with a "
+        "homeostatic threshold. (E) The same with rates in the place of spikes. Settled error on each set, mean and "
+        "standard deviation over seeds (E: one seed). Bottom: fields of the same 20 randomly chosen neurons after the "
+        "first and after the last set (seed 0)."
     }
 
 
@@ -117,9 +122,9 @@ SET_COLOURS = ("tab:purple", "tab:brown", "tab:pink")
 
 @figures.styled
 def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
-    figure, axes = figures.lettered(["ABCD", "stuvwxyz"], (7.2, 3.6), [1.7, 1.0], letters="ABCD")
+    figure, axes = figures.lettered(["ABCDE", "qrstuvwxyz"], (7.2, 3.0), [1.9, 1.0], letters="ABCDE")
     chosen = np.random.default_rng(0).choice(scale.n, 20, replace=False)
-    for letter, insets, name in zip("ABCD", ("st", "uv", "wx", "yz"), NETWORKS, strict=True):
+    for letter, insets, name in zip("ABCDE", ("qr", "st", "uv", "wx", "yz"), TITLES, strict=True):
         of = [results[name, seed] for seed in range(1 if name in ONE_SEED else scale.seeds)]
         for number, (colour, label) in enumerate(zip(SET_COLOURS, set_names(scale), strict=True)):
             error = [kept["error_last"][:, number] for kept in of]
@@ -128,10 +133,11 @@ def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
             )
         figures.phase_lines(axes[letter], of[0])
         figures.steps_axis(axes[letter], "settled error" if letter == "A" else "")
+        axes[letter].set_xlabel("steps (millions)")
         axes[letter].set_ylim(0, 0.95)
-        axes[letter].set_title(TITLES[name], fontsize=7)
+        axes[letter].set_title(TITLES[name], loc="right", fontsize=6)
         for inset, end, when in zip(insets, (ends(of[0])[0], -1), ("first", "last"), strict=True):
             figures.mosaic(axes[inset], of[0]["W"][end][chosen], (scale.p, scale.p), np.arange(20.0)[::-1])
-            axes[inset].set_title(f"after the {when}", fontsize=6)
+            axes[inset].set_title(when, fontsize=6)
     axes["A"].legend(edgecolor="white", framealpha=0.9, fontsize=5, loc="upper left", handlelength=1)
     return {"spiking-sets": figure}

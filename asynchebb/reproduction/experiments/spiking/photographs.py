@@ -71,7 +71,7 @@ CLAIMS = (
         "a Gabor function explains more than half of the variance of {patches_spiking_good} of the spiking network's "
         "fields (before training {patches_untrained_good}), {patches_homeostatic_good} of the homeostatic one's and "
         "{patches_rate_good} of the rate network's; the spiking network's are {patches_spiking_width} of the patch "
-        "wide (median) and have {patches_spiking_orientations} of eight orientations.",
+        "wide (median).",
     ),
 )
 

@@ -26,8 +26,10 @@ def run_of(
     reading: str = NOTEBOOK,
     seed: int = 0,
     snapshots: int = 1,
-    trace: tuple[str, ...] = ("updates",),
+    hold: int | None = None,
 ) -> Run:
-    """The asynchronous spiking network on crossed bars, with changes to the network."""
-    run = on_crossbars(scale, SPIKING[reading], "asynchronous", seed, snapshots, trace)
+    """The asynchronous spiking network on crossed bars, with changes to the network or another hold."""
+    base = SPIKING[reading]
+    base = base._replace(hold=hold or base.hold)
+    run = on_crossbars(scale, base, "asynchronous", seed, snapshots, ("updates",))
     return replace(run, network=replace(run.network, **changes))
