@@ -47,8 +47,8 @@ def test_the_mean_rate_of_a_neuron_is_its_drive(drive, engine):
     drive is too large for an early spike to take u down to −θ, where it stops."""
     noisy = [ah.EscapeNoise()] if drive >= 1 else []
     for dynamics in (FIRE, ah.IntegrateAndFire(theta=0.2, tau=0.5), *noisy):
-        _, seen = one_neuron(dynamics, drive, 20_000, engine)
-        assert seen["y"][2_000:].mean() == pytest.approx(drive, rel=0.01)
+        _, seen = one_neuron(dynamics, drive, 8_000, engine)
+        assert seen["y"][1_000:].mean() == pytest.approx(drive, rel=0.01)
 
 
 def test_a_leaky_neuron_is_silent_below_its_rheobase(engine):
@@ -60,8 +60,8 @@ def test_a_leaky_neuron_is_silent_below_its_rheobase(engine):
 def test_a_homeostatic_neuron_reaches_its_target(engine):
     dynamics = ah.HomeostaticIntegrateAndFire(target=0.4, tau_h=5)
     for drive in (0.2, 2.0):
-        state, seen = one_neuron(dynamics, drive, 20_000, engine)
-        assert seen["y"][-10_000:].mean() == pytest.approx(0.4, rel=0.02)
+        state, seen = one_neuron(dynamics, drive, 8_000, engine)
+        assert seen["y"][-4_000:].mean() == pytest.approx(0.4, rel=0.02)
         assert state.h[0] == pytest.approx(drive - 0.4, abs=0.1)
 
 

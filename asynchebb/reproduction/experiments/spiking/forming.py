@@ -161,18 +161,19 @@ def _fired(results: Results, key: Key) -> dict[str, float]:
     tenth of a presentation, and how many neurons update in the same step, on average over all updates."""
     run, kept = results.runs[key], results[key]
     phase, names = run.phases[0], ("spikes", "burst")
-    X = phase.stimulus.sample(np.random.default_rng(0), SHOWN)
+    shown = min(SHOWN, phase.samples)
+    X = phase.stimulus.sample(np.random.default_rng(0), shown)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LateSpikes)  # the run has said so
         seen = advance(run.network, state_at(kept), X, phase.hold, results.engine, names, phase.from_rest)[1]
-    spikes, updates = (seen[name].reshape(SHOWN, phase.hold, -1) for name in names)
+    spikes, updates = (seen[name].reshape(shown, phase.hold, -1) for name in names)
     each, learns = spikes.sum(axis=1), updates.sum(axis=1)
     fires = each > 0
     weak = fires & (each <= np.median(each[fires]) if fires.any() else False)
     strong = fires & ~weak
     early = updates[:, : max(1, phase.hold // 10)].sum()
     return {
-        "spikes": float(each.sum() / SHOWN),
+        "spikes": float(each.sum() / shown),
         "spikes_each": float(each.sum() / max(1, fires.sum())),
         "weak": float(learns[weak].sum() / max(1, weak.sum()) / max(1e-9, learns[strong].sum() / max(1, strong.sum()))),
         "early": float(early / max(1, updates.sum())),
