@@ -1,10 +1,10 @@
 """The paper's open question: does the asynchronous network behave in the same way with spiking neurons?
 
-Four parts, each with the members of an experiment: what is learned from crossed bars (`forming`), what becomes of it as
-spikes become small (`limit`), what is kept of three sets in succession (`keeping`) and natural images (`photographs`).
-Where the paper makes a claim about its rate network, the same margins are applied. The other margins were set after
-single pilot runs at some of the settings; V2′, V5, V6 and V9′ were added, and V11 made stricter, once first results
-were known.
+Five parts, each with the members of an experiment: what is learned from crossed bars (`forming`), with which settings
+(`varying`), what becomes of it as spikes become small (`limit`), what is kept of three sets in succession (`keeping`),
+and natural images (`photographs`). Where the paper makes a claim about its rate network, the same margins are applied.
+The other margins were set after single pilot runs at some of the settings; V2′, V5, V6 and V9′ were added, and V11 made
+stricter, once first results were known.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from asynchebb.reproduction.claims import Claim, Numbers
-from asynchebb.reproduction.experiments.spiking import forming, keeping, limit, photographs
+from asynchebb.reproduction.experiments.spiking import forming, keeping, limit, photographs, varying
 from asynchebb.reproduction.results import Key, Results
 from asynchebb.reproduction.scale import Scale
 from asynchebb.runs.run import Run
@@ -21,8 +21,15 @@ if TYPE_CHECKING:
     from asynchebb.drawing.figures import Figure
 
 TITLE = "Spiking neurons: the paper's open question"
-PARTS = {"forming": forming, "limit": limit, "keeping": keeping, "photographs": photographs}
-CLAIMS: tuple[Claim, ...] = (*forming.CLAIMS, *limit.CLAIMS, *keeping.CLAIMS, *photographs.CLAIMS)
+PARTS = {"forming": forming, "varying": varying, "limit": limit, "keeping": keeping, "photographs": photographs}
+
+
+def _number(claim: Claim) -> tuple[int, str]:
+    """V9′ comes after V9 and before V10."""
+    return int(claim.id.strip("V′")), claim.id
+
+
+CLAIMS: list[Claim] = sorted((claim for part in PARTS.values() for claim in part.CLAIMS), key=_number)
 
 
 def runs(scale: Scale) -> dict[Key, Run]:

@@ -1,10 +1,7 @@
-"""What a spiking network learns from crossed bars: by which gate, and with which spikes, thresholds and pauses."""
+"""What a spiking network learns from crossed bars, by which gate and with which neurons, and what that costs."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +11,10 @@ from asynchebb.contracts import FactoredStimulus
 from asynchebb.drawing import figures
 from asynchebb.dynamics import EscapeNoise, HomeostaticIntegrateAndFire, IntegrateAndFire, LeakyIntegrateAndFire
 from asynchebb.engines import advance
-from asynchebb.engines.traces import LateSpikes
 from asynchebb.reproduction.claims import Claim, Means, Numbers, Part
-from asynchebb.reproduction.experiments.spiking.settings import FIRE, SPIKING, run_of
-from asynchebb.reproduction.readings import NOTEBOOK, PRESET, READINGS, SETTLED, on_crossbars, sets
+from asynchebb.reproduction.experiments.spiking.counting import SHOWN, fired, found_over_time, row_updates
+from asynchebb.reproduction.experiments.spiking.settings import R_B, R_R, SPIKING, rate_run, run_of, spiking_run
+from asynchebb.reproduction.readings import NOTEBOOK, PRESET, SETTLED, sets
 from asynchebb.reproduction.results import SHARES, Kept, Key, Results, are_bars, fields
 from asynchebb.reproduction.scale import Scale
 from asynchebb.rules import Hebbian, Oja, SpikePairs
@@ -28,10 +25,8 @@ from asynchebb.schedules import Asynchronous, AtSpikes, Bursts, Continuous, Disc
 if TYPE_CHECKING:
     from asynchebb.drawing.figures import Figure
 
-R_B, R_R = SPIKING[NOTEBOOK].r_b, SPIKING[NOTEBOOK].r_r
-# What is changed in the network: with all seeds, and with one.
+# What is changed in the network ("filtered" is the one without changes): with all seeds, and with one.
 ALL_SEEDS: dict[str, dict[str, Any]] = {
-    "filtered": {},
     "unrefractory": {"schedule": Asynchronous(R_B, 0)},
     # About 50 times as many updates, each a fiftieth: as much is learned in a presentation.
     "unrefractory_slow": {"schedule": Asynchronous(R_B, 0), "rule": Hebbian(0.0002)},
@@ -48,32 +43,9 @@ ONE_SEED: dict[str, dict[str, Any]] = {
     "discrete": {"schedule": Discrete()},
     "continuous": {"schedule": Continuous(), "rule": Oja(0.001)},
 }
-CROWDED = (0.25, 0.3, 0.35)  # values of r_b that have no room for their labels
 UNDER_PRESET = ("filtered", "unrefractory")
 ENOUGH = 0.9  # the share of bars that a network must have found
-# Snapshots: to see when it has, and for the curves of the figure. The others have one at the start and one at the end.
-SNAPSHOTS = {"filtered": 20, "rate": 20, "unrefractory": 6, "bursts": 6, "homeostatic": 6}
-SHOWN = 20  # presentations in which spikes are counted
-
-# What is varied by itself. "size" is θ with τ = 4 θ, so that one spike always leaves a trace of θ/τ = r_b/2.
-VARIED: dict[str, tuple[float, ...]] = {
-    "theta": (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2),
-    "tau": (0.05, 0.1, 0.2, 0.5, 1),
-    "r_b": (0.2, 0.25, 0.3, 0.35, 0.5, 0.75, 1),
-    "r_r": (0, 10, 30, 100, 300, 500),
-    "hold": (50, 150, 500, 1500),
-    "size": (0.025, 0.05, 0.1, 0.2, 0.5, 1, 2),
-}
-
-
-def changed(name: str, value: float) -> dict[str, Any]:
-    if name == "size":
-        return {"dynamics": IntegrateAndFire(theta=value, tau=4 * value)}
-    if name in ("theta", "tau"):
-        return {"dynamics": replace(FIRE, **{name: value})}
-    if name == "hold":
-        return {}
-    return {"schedule": replace(Asynchronous(R_B, R_R), **{name: value})}
+SNAPSHOTS = {"unrefractory": 6, "bursts": 6, "homeostatic": 6}  # for the curves of the figure; the others have one
 
 
 def runs(scale: Scale) -> dict[Key, Run]:
@@ -85,13 +57,10 @@ def runs(scale: Scale) -> dict[Key, Run]:
         for name in UNDER_PRESET:
             schedule = Asynchronous(SPIKING[PRESET].r_b, 0 if name == "unrefractory" else R_R)
             found[PRESET, name, seed] = run_of(scale, {"schedule": schedule}, PRESET, seed)  # it learns more slowly
-        rate = on_crossbars(ours, READINGS[NOTEBOOK], "asynchronous", seed, SNAPSHOTS["rate"], ("updates",))
-        found[NOTEBOOK, "rate", seed] = rate
+        found[NOTEBOOK, "filtered", seed] = spiking_run(scale, seed)
+        found[NOTEBOOK, "rate", seed] = rate_run(scale, seed)
     for name, changes in ONE_SEED.items():
         found[NOTEBOOK, name, 0] = run_of(ours, changes)
-    for name, values in VARIED.items():
-        for value in values:
-            found[name, value] = run_of(ours, changed(name, value), hold=int(value) if name == "hold" else None)
     return found
 
 
@@ -104,81 +73,22 @@ def measure(scale: Scale, results: Results) -> Numbers:
             for measured, value in fields(kept, bars).items():
                 numbers[PRESET].setdefault(f"{key[1]}_{measured}", []).append(value)
             continue
-        found = fields(kept, bars) | _fired(results, key)
-        found["updates"] = float(np.mean(_row_updates(kept)[-SHOWN:]))
-        found["error"] = float(kept["error_last"][-1, SETTLED])
+        found = fields(kept, bars) | fired(results, key)
+        found["updates"] = float(np.mean(row_updates(kept)[-SHOWN:]))
         found["all_bars"] = metrics.count_fields(kept["W"][-1], bars).single / len(kept["W"][-1])
         found["gini"] = float(kept["gini"][-1, SETTLED])
-        name = key[1] if key[0] == NOTEBOOK else f"{key[0]}_{key[1]:g}"
-        if name in ("filtered", "rate"):
+        if key[1] in ("filtered", "rate"):
             found |= _until_found(kept, bars)
         for measured, value in found.items():
-            numbers[NOTEBOOK].setdefault(f"{name}_{measured}", []).append(value)
-    ours = numbers[NOTEBOOK]
-    settings = {(name, value): one_spike(name, value) for name, values in VARIED.items() for value in values}
-    enough = [ours[f"{name}_{value:g}_bars"][0] for (name, value), share in settings.items() if share >= 1]
-    several = [
-        ours[f"{name}_{value:g}_bars"][0]
-        for (name, value), share in settings.items()
-        if share <= 1 / 1.5 and name in ("theta", "tau", "size")
-    ]
-    ours |= {"one_spike_most_bars": [max(enough)], "several_spikes_least_bars": [min(several)]}
+            numbers[NOTEBOOK].setdefault(f"{key[1]}_{measured}", []).append(value)
     return numbers
-
-
-def one_spike(name: str, value: float) -> float:
-    """What one spike leaves, θ/τ, as a share of the burst threshold."""
-    parts = changed(name, value)
-    dynamics, schedule = parts.get("dynamics", FIRE), parts.get("schedule", Asynchronous(R_B, R_R))
-    return dynamics.theta / dynamics.tau / schedule.r_b
-
-
-def _row_updates(kept: Kept) -> np.ndarray:
-    """Updates of a neuron's weights in each presentation: a rule's leak takes from every synapse."""
-    _, n, m = kept["W"].shape
-    updates = np.asarray(kept["trace_updates"])
-    return updates * (int(kept["step"][-1]) / len(updates)) / (n + m)
-
-
-def _found(kept: Kept, bars: FactoredStimulus) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """At each snapshot: the presentations so far, the updates so far, and the share of bars that are found."""
-    updates, step = np.concatenate([[0], np.cumsum(_row_updates(kept))]), np.asarray(kept["step"])
-    shown = step * (len(updates) - 1) // step[-1]
-    share = [metrics.count_fields(W, bars).distinct / len(bars.factors()) for W in kept["W"]]
-    return shown, updates[shown], np.array(share)
 
 
 def _until_found(kept: Kept, bars: FactoredStimulus) -> dict[str, float]:
     """The presentations and updates up to the first snapshot at which enough bars are found, or in all."""
-    shown, updates, share = _found(kept, bars)
+    shown, updates, share = found_over_time(kept, bars)
     first = int(np.argmax(share >= ENOUGH)) if (share >= ENOUGH).any() else -1
     return {"presentations": float(shown[first]), "events": float(updates[first])}
-
-
-def _fired(results: Results, key: Key) -> dict[str, float]:
-    """Some presentations during which the network goes on learning: spikes in each, spikes of a neuron that fires at
-    all, updates of such neurons in the less active half, relative to the other half, the share of updates in the first
-    tenth of a presentation, and how many neurons update in the same step, on average over all updates."""
-    run, kept = results.runs[key], results[key]
-    phase, names = run.phases[0], ("spikes", "burst")
-    shown = min(SHOWN, phase.samples)
-    X = phase.stimulus.sample(np.random.default_rng(0), shown)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LateSpikes)  # the run has said so
-        seen = advance(run.network, state_at(kept), X, phase.hold, results.engine, names, phase.from_rest)[1]
-    spikes, updates = (seen[name].reshape(shown, phase.hold, -1) for name in names)
-    each, learns = spikes.sum(axis=1), updates.sum(axis=1)
-    fires = each > 0
-    weak = fires & (each <= np.median(each[fires]) if fires.any() else False)
-    strong = fires & ~weak
-    early = updates[:, : max(1, phase.hold // 10)].sum()
-    return {
-        "spikes": float(each.sum() / shown),
-        "spikes_each": float(each.sum() / max(1, fires.sum())),
-        "weak": float(learns[weak].sum() / max(1, weak.sum()) / max(1e-9, learns[strong].sum() / max(1, strong.sum()))),
-        "early": float(early / max(1, updates.sum())),
-        "together": float((updates.sum(axis=2) ** 2).sum() / max(1, updates.sum())),
-    }
 
 
 def _shows(name: str, of: dict[str, str], says: str) -> dict[str, str]:
@@ -300,26 +210,6 @@ CLAIMS = (
         "of the bars.",
     ),
     Claim(
-        "V7",
-        "ours",
-        "One spike must not be a burst: the parts are learned only if the burst threshold r_b exceeds the trace θ/τ "
-        "that a spike leaves.",
-        "plasticity events are more likely during bursts of spikes",
-        {
-            "one_spike_most_bars": "share of bars among the 100 most active fields, at most, where r_b ≤ θ/τ",
-            "several_spikes_least_bars": "share of bars, at least, for all θ and τ with r_b ≥ 1.5 θ/τ (r_b = 0.5)",
-            "theta_0.05_weak": "updates of the less active half of the neurons that fire, relative to the other half, "
-            "θ = 0.05",
-            "theta_0.1_weak": "updates of the less active half, relative to the other half, θ = 0.1",
-        },
-        (
-            Part("never more than half are bars if r_b ≤ θ/τ", lambda v: v.one_spike_most_bars <= 0.5),
-            Part("always more than half if r_b ≥ 1.5 θ/τ", lambda v: v.several_spikes_least_bars > 0.5),
-        ),
-        "up to {one_spike_most_bars} of the 100 most active fields are bars if one spike suffices, and at least "
-        "{several_spikes_least_bars} if it does not.",
-    ),
-    Claim(
         "V8",
         "ours",
         "A few spikes per stimulus suffice.",
@@ -404,24 +294,11 @@ def captions(scale: Scale) -> dict[str, str]:
         "updates. (C) Settled error during training, mean and standard deviation over seeds; colours as below. (D–H) "
         "Fields of the 100 most active neurons: the notebook's rate network; spiking, with bursts by filtered rate; "
         "the same without refractoriness; bursts of three spikes in 20 steps; a homeostatic threshold (seed 0).",
-        "spiking-settings": f"Shares of bars (blue) and crosses (orange) among the 100 most active fields after "
-        f"{scale.side_steps:,} steps, one seed, as one setting is varied: (A) θ, (B) the time constant τ of the "
-        "filter, (C) the burst threshold r_b, (D) the refractory period r_r, (E) the hold. Grey: one spike alone "
-        "reaches r_b. (F) Fewer and larger spikes that leave the same trace (τ = 4 θ): shares against the spikes of a "
-        "neuron that fires, per stimulus. (G) Bars found against the updates of a neuron's weights, for the spiking "
-        "network and the notebook's rate network, all seeds.",
-    }
-
-
-def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
-    return {
-        "spiking": _draw(scale, results),
-        "spiking-settings": _draw_settings(scale, results, numbers[NOTEBOOK]),
     }
 
 
 @figures.styled
-def _draw(scale: Scale, results: Results) -> Figure:
+def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
     figure, axes = figures.lettered(["AABC", "DEFGH"], (7.2, 4.1), [1.4, 1])
     run, kept = results.runs[NOTEBOOK, "filtered", 0], results[NOTEBOOK, "filtered", 0]
     hold = run.phases[0].hold
@@ -457,40 +334,4 @@ def _draw(scale: Scale, results: Results) -> Figure:
         figures.fields_at_end(axes[letter], of[0])
         axes[letter].set_title(title, color=colour)
     figures.steps_axis(axes["C"], "settled error")
-    return figure
-
-
-@figures.styled
-def _draw_settings(scale: Scale, results: Results, measures: Any) -> Figure:
-    figure, axes = figures.lettered(["ABCD", "EFG"], (7.2, 4.0))
-    labels = {"theta": "θ", "tau": "τ", "r_b": "r_b", "r_r": "r_r (steps)", "hold": "hold (steps)"}
-    labels["size"] = "spikes per neuron that fires"
-    for letter, (name, values) in zip("ABCDEF", VARIED.items(), strict=True):
-        places: Sequence[float] = values
-        if name == "size":
-            places = [measures[f"size_{value:g}_spikes_each"][0] for value in values]
-        elif name == "r_r":  # 0 has no place on a logarithmic axis
-            places = range(len(values))
-        for kind, colour in (("bars", "tab:blue"), ("crosses", "tab:orange")):
-            of = [measures[f"{name}_{value:g}_{kind}"][0] for value in values]
-            axes[letter].plot(places, of, ".-", color=colour, label=kind)
-        alone = [place for place, value in zip(places, values, strict=True) if one_spike(name, value) >= 1]
-        if alone:
-            axes[letter].axvspan(min(alone) / 1.05, max(alone) * 1.05, color="0.9", linewidth=0)
-        axes[letter].set(xlabel=labels[name], ylabel="share of 100 fields" if letter in "AE" else "", ylim=(0, 1.02))
-        axes[letter].set_xscale("linear" if name == "r_r" else "log")
-        marked = {place: f"{value:g}" for place, value in zip(places, values, strict=True) if value not in CROWDED}
-        if name == "size":
-            marked = {place: f"{place:g}" for place in (2, 5, 10, 20, 50)}
-        axes[letter].set_xticks([*marked], [*marked.values()], fontsize=6)
-        axes[letter].minorticks_off()
-    axes["A"].legend(frameon=False, fontsize=6)
-    bars = sets(scale)[0]
-    for name, colour in (("filtered", "tab:blue"), ("rate", "k")):
-        for seed in range(scale.seeds):
-            _, updates, share = _found(results[NOTEBOOK, name, seed], bars)
-            label = {"filtered": "spiking", "rate": "rate network"}[name] if seed == 0 else None
-            axes["G"].plot(updates[1:], share[1:], ".-", color=colour, linewidth=0.7, label=label)
-    axes["G"].set(xscale="log", xlabel="updates of a neuron's weights", ylabel="share of bars found", ylim=(0, 1.02))
-    axes["G"].legend(frameon=False, fontsize=6, loc="lower right")
-    return figure
+    return {"spiking": figure}

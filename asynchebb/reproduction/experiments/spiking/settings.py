@@ -18,6 +18,8 @@ SPIKING = {
     NOTEBOOK: READINGS[NOTEBOOK]._replace(dynamics=FIRE, r_b=0.5),
     PRESET: READINGS[PRESET]._replace(dynamics=FIRE),
 }
+R_B, R_R = SPIKING[NOTEBOOK].r_b, SPIKING[NOTEBOOK].r_r
+FINE = 20  # snapshots, to see when the bars are found
 
 
 def run_of(
@@ -33,3 +35,14 @@ def run_of(
     base = base._replace(hold=hold or base.hold)
     run = on_crossbars(scale, base, "asynchronous", seed, snapshots, ("updates",))
     return replace(run, network=replace(run.network, **changes))
+
+
+def spiking_run(scale: Scale, seed: int) -> Run:
+    """The spiking network that all others are compared with."""
+    return run_of(scale._replace(steps=scale.side_steps), {}, seed=seed, snapshots=FINE)
+
+
+def rate_run(scale: Scale, seed: int) -> Run:
+    """The notebook's rate network, for as long."""
+    ours = scale._replace(steps=scale.side_steps)
+    return on_crossbars(ours, READINGS[NOTEBOOK], "asynchronous", seed, FINE, ("updates",))
