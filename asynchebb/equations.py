@@ -20,7 +20,7 @@ from numbers import Real
 from types import CodeType
 from typing import Any, NamedTuple
 
-from asynchebb.checks import InputError, at_least, frozen
+from asynchebb.checks import InputError, at_least, frozen, real
 
 
 class Form(NamedTuple):
@@ -91,10 +91,28 @@ def check(kind: str, record: object) -> None:
     for name, value in constants(record).items():
         if not isinstance(value, Real):
             raise InputError(f"{kind} is {record!r}; its field {name} must be a number")
+    if kind == "dynamics" and spikes(record):
+        _check_decay(record)
     if kind == "schedule" and "n_i" in takes_and_gives(kind, "gate", cls)[0]:
         if not hasattr(record, "window"):
             raise InputError(f"{kind} is {record!r}; its gate takes n_i, so it must have a window: a number of steps")
         at_least(1)(f"{cls.__name__}.window", record.window)
+
+
+def _check_decay(dynamics: Any) -> None:
+    """Engines rely on it: y_i falls by this factor in a step without a spike."""
+    decay = getattr(dynamics, "decay", None)
+    if decay is None:
+        return
+    real(f"{type(dynamics).__name__}.decay", decay)
+    takes, gives = takes_and_gives("dynamics", "step", dynamics.__class__)
+    values = {"u_i": 0.0, "y_i": 1.0, "h_i": 0.0, "drive_i": 0.0, "noise_i": 1.0 - 2**-24}
+    after = dict(zip(gives, dynamics.step(*(values[name] for name in takes)), strict=True))
+    if not after["s_i"] and abs(after["y_i"] - decay) > 1e-6:
+        raise InputError(
+            f"dynamics is {dynamics!r}, whose decay is {decay:g}, but without drive and spike its step makes "
+            f"{after['y_i']:g} of y_i = 1; they must be the same (or there must be no decay)"
+        )
 
 
 def _example(kind: str) -> str:
@@ -113,9 +131,22 @@ def _fault(kind: str, cls: type) -> str | None:
             return f"its method {method} must be {wanted}"
         check_arithmetic(function, field_names(cls))
         if not any(len(given) == _results(function) for given in _givable(form, taken)):
-            either = " or ".join(map(", ".join, _givable(form, taken)))
-            return f"its method {method} must end by returning {either}"
+            return f"its method {method} must end by returning {_either(form, taken)}"
+        returned = _returned_names(function)
+        optional = {name.strip("[]") for name in form.gives.split() if name.startswith("[")}
+        if not any(_fits(returned, given, optional) for given in _givable(form, taken)):
+            return f"its method {method} returns {', '.join(map(str, returned))}; it must be {_either(form, taken)}"
     return None
+
+
+def _either(form: Form, taken: tuple[str, ...]) -> str:
+    return " or ".join(map(", ".join, _givable(form, taken)))
+
+
+def _fits(returned: list[str | None], given: tuple[str, ...], optional: set[str]) -> bool:
+    """May what is returned be this? A variable that is called like an optional value must be in that one's place."""
+    pairs = zip(returned, given, strict=False)
+    return len(returned) in (0, len(given)) and all(name == wanted or name not in optional for name, wanted in pairs)
 
 
 @cache
@@ -148,6 +179,15 @@ def _givable(form: Form, taken: tuple[str, ...]) -> list[tuple[str, ...]]:
         if not is_optional or name in taken:
             required.append(name)
     return [tuple(required), tuple(all_)] if required != all_ else [tuple(required)]
+
+
+def _returned_names(function: Callable) -> list[str | None]:
+    """The variables that the last statement returns, None for other expressions; nothing without the source."""
+    tree = _tree(function)
+    end = tree.body[-1] if tree else None
+    if not isinstance(end, ast.Return) or not isinstance(end.value, ast.Tuple):
+        return []
+    return [element.id if isinstance(element, ast.Name) else None for element in end.value.elts]
 
 
 def _plain_names(form: str) -> tuple[str, ...]:

@@ -112,26 +112,31 @@ def activity(source: Any, width: str | float = "single") -> Figure:
 def raster(bursts: Any, hold: int | None = None, width: str | float = "double") -> Figure:
     """Which neurons burst when: `bursts` is the trace "burst" of `ah.advance`, or all its traces.
 
-    Neurons that burst most are at the bottom. `hold` draws a line at the onset of each stimulus.
+    If these have "spikes", they are drawn in black and bursts in red. Neurons that do so most are at the bottom. `hold`
+    draws a line at the onset of each stimulus.
     """
-    bursts = bursts["burst"] if isinstance(bursts, Mapping) and "burst" in bursts else bursts
-    if np.ndim(bursts) != 2:
-        raise InputError('bursts must be an array (steps, neurons): the trace "burst" of ah.advance')
-    bursts = np.asarray(bursts, bool)
-    order = np.argsort(-bursts.sum(axis=0), kind="stable")
-    steps, ranks = np.nonzero(bursts[:, order])
+    traces = bursts if isinstance(bursts, Mapping) else {"burst": bursts}
+    drawn = {name: traces[name] for name in ("spikes", "burst") if name in traces}
+    if not drawn or any(np.ndim(each) != 2 for each in drawn.values()):
+        raise InputError('bursts must be an array (steps, neurons): the trace "burst" or "spikes" of ah.advance')
+    first = np.asarray(next(iter(drawn.values())), bool)
+    order, highest = np.argsort(-first.sum(axis=0), kind="stable"), 1
     figure = _figure(width, 0.4)
     axes = figure.subplots()
-    axes.scatter(steps, ranks, 2, "black", linewidths=0, rasterized=True)
+    for (name, each), colour in zip(drawn.items(), ("black", "tab:red"), strict=False):
+        steps, ranks = np.nonzero(np.asarray(each, bool)[:, order])
+        size = 0.5 if name == "spikes" else 2
+        axes.scatter(steps, ranks, size, colour, linewidths=0, rasterized=True)
+        highest = max(highest, int(ranks.max(initial=0)) + 1)
     if hold is not None:
         at_least(1)("hold", hold)
-        for onset in range(hold, len(bursts), hold):
-            axes.axvline(onset, color="tab:red", linewidth=0.4)
-    highest = max(1, int(ranks.max(initial=0)) + 1)
-    before = 0.01 * len(bursts)  # so that bursts at the first step are not on the axis
-    axes.set(xlabel="Euler step", ylabel="neuron, by bursts", xlim=(-before, len(bursts)), ylim=(-0.5, highest - 0.5))
-    if not len(steps):
-        axes.text(0.5, 0.5, "no neuron bursts", transform=axes.transAxes, ha="center", va="center")
+        for onset in range(hold, len(first), hold):
+            axes.axvline(onset, color="tab:gray" if "spikes" in drawn else "tab:red", linewidth=0.4)
+    before = 0.01 * len(first)  # so that bursts at the first step are not on the axis
+    what = "spikes" if "spikes" in drawn else "bursts"
+    axes.set(xlabel="Euler step", ylabel=f"neuron, by {what}", xlim=(-before, len(first)), ylim=(-0.5, highest - 0.5))
+    if not any(np.any(each) for each in drawn.values()):
+        axes.text(0.5, 0.5, f"no neuron {what}", transform=axes.transAxes, ha="center", va="center")
     return figure
 
 

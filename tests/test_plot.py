@@ -111,6 +111,7 @@ def test_a_figure_shows_itself_sharp(two_phases):
         (lambda run: ah.plot.similarity(run, weights="u"), "weights is 'u'; it must be one of W, M"),
         (lambda run: ah.plot.similarity(run, run.isel(snapshot=slice(3))), "other has snapshots at other steps"),
         (lambda run: ah.plot.raster(np.zeros(3)), "bursts must be an array"),
+        (lambda run: ah.plot.raster({"y": np.zeros((3, 3))}), "bursts must be an array"),
         (lambda run: ah.plot.compare([run]), "sources has length 1; it must hold 2 to 8 runs"),
         (lambda run: ah.plot.fields(run, most=0), "most is 0"),
         (lambda run: ah.plot.compare(run, run), "sources is Dataset; it must be a list of saved runs"),

@@ -309,6 +309,24 @@ def test_what_a_step_returns_must_fit_what_it_takes():
         ah.Network(dynamics=Forgets())
 
     @dataclass(frozen=True)
+    class LeftOut:  # s_i would be kept as h_i
+        def step(self, u_i, y_i, h_i, drive_i):
+            s_i = u_i > 1.0
+            return u_i, y_i, s_i
+
+    with pytest.raises(ah.InputError, match="its method step returns u_i, y_i, s_i; it must be u_i, y_i, h_i or"):
+        ah.Network(dynamics=LeftOut())
+
+    @dataclass(frozen=True)
+    class Misjudged(ah.IntegrateAndFire):
+        @property
+        def decay(self):
+            return 1 - self.dt
+
+    with pytest.raises(ah.InputError, match=r"whose decay is 0.99, but .* its step makes 0.95 of y_i = 1"):
+        ah.Network(dynamics=Misjudged())
+
+    @dataclass(frozen=True)
     class Swapped:
         def step(self, y_i, u_i, drive_i):
             return u_i, y_i
@@ -404,6 +422,8 @@ def test_an_estimator_may_spike(tmp_path):
     ah.save_model(model, tmp_path / "model.nc")
     assert np.array_equal(ah.load_model(tmp_path / "model.nc").state_.h, model.state_.h)
     assert model.prune(X).state_.h.shape == model.prune(X).state_.u.shape
+    with pytest.raises(ah.InputError, match=r"bursts is 3; it must be a schedule, like ah.Bursts\(\), or None"):
+        ah.AsyncHebbian(30, bursts=3).fit(X)
     model.set_params(bursts=ah.Bursts(spikes=2, window=30), bursts__r_r=20).partial_fit(X)
     assert model.state_.recent.shape == (30, 30) and model.get_params()["bursts__r_r"] == 20
     ah.save_model(model, tmp_path / "model.nc")

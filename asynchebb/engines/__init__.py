@@ -41,8 +41,7 @@ def advance(
 
     Activity carries over from one stimulus to the next or, with `from_rest`, starts from u = y = 0 at each.
     Returns the new state and a dict of the requested traces: "updates" (synapses changed) and "active"
-    (neurons with y_i > 0, or that spike), one number per step; "y" (rates), "burst" (gates) and "spikes", one row
-    per step.
+    (neurons with y_i > 0), one number per step; "y" (rates), "burst" (gates) and "spikes", one row per step.
     """
     own, fired = prepare(network, state).copy(), np.zeros(2, np.int64)
     found = advance_in_place(network, own, X, hold, engine, trace, from_rest, fired)

@@ -54,7 +54,7 @@ def advance(
                 changed_m = (hebb_m != 0) | (column(leak_m) != 0) | (floor != 0)
                 traces.updates[t] = np.count_nonzero(changed_w) + np.count_nonzero(changed_m)
             if traces.active.size:
-                traces.active[t] = np.count_nonzero((s if spiking else y) > 0)
+                traces.active[t] = np.count_nonzero(y > 0)
             if traces.y.size:
                 traces.y[t] = y
             if traces.burst.size:

@@ -14,7 +14,7 @@ class Traces(NamedTuple):
     """One entry per step; arrays that were not requested are empty."""
 
     updates: np.ndarray  # (steps,) synapses changed: open gate, and a Hebbian product, a leak or a floor ≠ 0
-    active: np.ndarray  # (steps,) neurons with y_i > 0; of spiking neurons, those that spike
+    active: np.ndarray  # (steps,) neurons with y_i > 0
     y: np.ndarray  # (steps, n) rates
     burst: np.ndarray  # (steps, n) gates β_i
     spikes: np.ndarray  # (steps, n) which neurons spike

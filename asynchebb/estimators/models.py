@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
-from asynchebb.checks import non_negative
+from asynchebb.checks import InputError, non_negative
 from asynchebb.contracts import Schedule
 from asynchebb.estimators.hebbian import HebbianNetwork
 from asynchebb.estimators.parameters import Parameters
 from asynchebb.estimators.silence import PATIENCE
 from asynchebb.schedules import Asynchronous, Continuous, Discrete
+
+
+def schedule_or_none(name: str, value: object) -> None:
+    if value is not None and not callable(getattr(value, "gate", None)):
+        raise InputError(f"{name} is {value!r}; it must be a schedule, like ah.Bursts(), or None")
 
 
 @dataclass(eq=False, repr=False)
@@ -25,7 +30,7 @@ class AsyncHebbian(HebbianNetwork):
         Refractory period after an update, in Euler steps.
     bursts : default=None
         A schedule in the place of `ah.Asynchronous(r_b, r_r)`, like `ah.Bursts(spikes=3, window=20)` for spiking
-        neurons. Its constants can be set by themselves: `bursts__window=30`.
+        neurons; r_b and r_r are then not used. Its constants can be set by themselves: `bursts__window=30`.
     """
 
     _: KW_ONLY
@@ -33,7 +38,12 @@ class AsyncHebbian(HebbianNetwork):
     r_r: float = 100
     bursts: Schedule | None = None
 
-    accepted: ClassVar = {**HebbianNetwork.accepted, "r_b": non_negative, "r_r": non_negative}
+    accepted: ClassVar = {
+        **HebbianNetwork.accepted,
+        "r_b": non_negative,
+        "r_r": non_negative,
+        "bursts": schedule_or_none,
+    }
     values: ClassVar = {**HebbianNetwork.values, "bursts": "schedule"}
 
     def schedule(self) -> Schedule:

@@ -31,7 +31,7 @@ class Response(NamedTuple):
     errors: np.ndarray  # (stimuli, steps): 1 − cos(x, Wᵀy) at each step
     rates: np.ndarray  # (stimuli, n): at the end of each presentation; of spiking neurons, those read then (`read_out`)
     mean_activity: np.ndarray  # (n,): rates, mean over all steps
-    active: float  # neurons with y_i > 0, or that spike, mean over all steps
+    active: float  # neurons with y_i > 0, or a read-out above 0, mean over all steps
 
     @property
     def error(self) -> Error:
@@ -61,12 +61,12 @@ def respond(
     errors, rates = np.empty((len(X), hold)), np.empty((len(X), network.n), W.dtype)
     activity, active, spiking = np.zeros(network.n), 0.0, equations.spikes(network.dynamics)
     with one_blas_thread():
-        for number, (x, Y, fires) in enumerate(_rates(network, state, X, hold, engine, from_rest)):
+        for number, (x, Y) in enumerate(_rates(network, state, X, hold, engine, from_rest)):
             read = read_out(Y) if spiking else Y
             errors[number] = 1 - np.concatenate([metrics.reconstruction_cosines(W, x, part) for part in _parts(read)])
             rates[number] = read[-1]
             activity += Y.mean(axis=0, dtype=np.float64) / len(X)
-            active += np.count_nonzero(fires) / (len(X) * hold)
+            active += np.count_nonzero(read > 0) / (len(X) * hold)
             on_progress((number + 1) * hold)
     return Response(errors, rates, activity, float(active))
 
@@ -131,20 +131,18 @@ def _parts(Y: np.ndarray, steps: int = 50) -> list[np.ndarray]:
 
 def _rates(
     network: Network, state: State, X: np.ndarray, hold: int, engine: str, from_rest: bool
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Each stimulus, the rates at each step of it, learning nothing, and which neurons are active or spike."""
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Each stimulus and the rates at each step of it, learning nothing."""
     frozen = network.frozen()
     W, M, *rest = engines.prepare(frozen, state)
     state = State(W, M, *(array.copy() for array in rest))  # a frozen network does not touch W and M
     h, fired = state.h.copy(), np.zeros(2, np.int64)
-    spiking = equations.spikes(network.dynamics)
     several = max(1, 2**20 // (hold * network.n))  # in one call, which takes a while to begin
     if equations.has_third_variable(network.dynamics):
         several = 1  # it would go on from stimulus to stimulus
     for start in range(0, len(X), several):
-        shown, names = X[start : start + several], ("y", "spikes") if spiking else ("y",)
+        shown = X[start : start + several]
         state.h[:] = h
-        state, seen = engines.advance_in_place(frozen, state, shown, hold, engine, names, from_rest, fired)
-        Y = seen["y"].reshape(len(shown), hold, -1)
-        yield from zip(shown, Y, seen["spikes"].reshape(Y.shape) if spiking else Y > 0, strict=True)
+        state, seen = engines.advance_in_place(frozen, state, shown, hold, engine, ("y",), from_rest, fired)
+        yield from zip(shown, seen["y"].reshape(len(shown), hold, -1), strict=True)
     traces.check_spikes(network.dynamics, fired)

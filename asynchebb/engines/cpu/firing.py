@@ -175,8 +175,6 @@ def run_firing(held):
         if not known:
             lateral(P, n, active, y, activate(y, n, active, listed), inhibition)
         record(held, kk, y, whole, n)
-        if h.trace_active and h.spiking:
-            indices_at(h.trace_active)[h.t + kk] = spiking
         if h.trace_spikes:
             traced = row(truths_at(h.trace_spikes), h.t + kk, n)
             for i in range(n):

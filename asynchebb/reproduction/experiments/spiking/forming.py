@@ -144,6 +144,7 @@ CLAIMS = (
         _shows("unrefractory_slow", SHARES, "spiking, r_r = 0, η = 0.0002")
         | {
             "unrefractory_slow_updates": "updates per presentation at the end, r_r = 0, η = 0.0002",
+            "unrefractory_updates": "updates per presentation at the end, r_r = 0, η = 0.01",
             "filtered_updates": "updates per presentation at the end, r_r = 100, η = 0.01",
         },
         (
@@ -160,8 +161,8 @@ CLAIMS = (
     Claim(
         "V3",
         "ours",
-        "A burst may be so many spikes within a window: the parts are learned again, and without refractoriness the "
-        "crosses.",
+        "A burst may be a given number of spikes within a window: the parts are learned again, and without "
+        "refractoriness the crosses.",
         NOT_PAPERS,
         _shows("bursts", SHARES, "3 spikes in 20 steps")
         | _shows("unrefractory_bursts", BARS_AND_CROSSES, "3 spikes in 20 steps, r_r = 0"),
@@ -233,7 +234,7 @@ CLAIMS = (
         "It needs about as many plasticity events as the rate network to find the bars.",
         "the asynchronous model produces fewer plasticity events than a continuous model",
         {
-            "filtered_events": "updates of a neuron's weights until 90 % of the bars are found, spiking",
+            "filtered_events": "updates, summed over neurons, until 90 % of the bars are found, spiking",
             "rate_events": "updates until then, rate network",
             "filtered_presentations": "presentations until then, spiking",
             "rate_presentations": "presentations until then, rate network",
@@ -241,7 +242,7 @@ CLAIMS = (
             "rate_updates": "updates per presentation at the end, rate network",
         },
         (Part("the numbers of events differ by at most a factor of two", _in_factor_two),),
-        "until 90 % of the bars are found, {filtered_events} updates of a neuron's weights in the spiking network "
+        "until 90 % of the bars are found, {filtered_events} updates, summed over neurons, in the spiking network "
         "({filtered_presentations} presentations) and {rate_events} in the rate network ({rate_presentations}).",
     ),
     Claim(

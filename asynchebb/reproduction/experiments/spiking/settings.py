@@ -13,7 +13,7 @@ from asynchebb.runs.run import Run
 FIRE = IntegrateAndFire()
 
 # choice: filtered spikes leak, so rates are lower than in the notebook's network, where the drive has to vanish for a
-# rate to settle; r_b = 0.5 instead of 1 is two spikes in quick succession.
+# rate to settle; r_b = 0.5 instead of 1 takes two or three spikes in quick succession.
 SPIKING = {
     NOTEBOOK: READINGS[NOTEBOOK]._replace(dynamics=FIRE, r_b=0.5),
     PRESET: READINGS[PRESET]._replace(dynamics=FIRE),

@@ -25,11 +25,11 @@ VARIED: dict[str, tuple[float, ...]] = {
     "theta": (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2),
     "tau": (0.05, 0.1, 0.2, 0.5, 1),
     "r_b": (0.2, 0.25, 0.3, 0.35, 0.5, 0.75, 1),
-    "r_r": (0, 10, 30, 100, 300, 500),
-    "hold": (50, 150, 500, 1500),
+    "r_r": (0, 10, 30, 100, 300, 450, 500, 600),
+    "hold": (50, 80, 100, 120, 150, 200, 500, 1500),
     "size": (0.025, 0.05, 0.1, 0.2, 0.5, 1, 2),
 }
-CROWDED = (0.25, 0.3, 0.35)  # values of r_b that have no room for their labels
+CROWDED = (0.25, 0.3, 0.35, 80, 120, 150)  # values that have no room for their labels
 COMPARED = {"spiking": spiking_run, "rate network": rate_run}
 
 
