@@ -166,6 +166,19 @@ def mean_and_sd(axes: Axes, x: Any, y: Any, **style: Any) -> None:
     axes.errorbar(x, y.mean(axis=0), spread, elinewidth=0.6, capsize=1.2, **style)
 
 
+SET_COLOURS = ("tab:purple", "tab:brown", "tab:pink")
+
+
+def errors_on_sets(axes: Axes, runs: Sequence[Any], labels: Sequence[str], ylabel: str) -> None:
+    """The settled error on each of three sets shown in succession, over the seeds of a run."""
+    for number, (colour, label) in enumerate(zip(SET_COLOURS, labels, strict=True)):
+        error = [saved["error_last"][:, number] for saved in runs]
+        mean_and_sd(axes, np.asarray(runs[0]["step"]), error, color=colour, label=label)
+    phase_lines(axes, runs[0])
+    steps_axis(axes, ylabel)
+    axes.set_ylim(0, 0.95)  # room for the legend
+
+
 def stimuli(axes: Axes, sets: Sequence[Any], labels: Sequence[str], count: int = 6) -> None:
     """Some stimuli of each set, one row per set."""
     pictures = np.stack([each.sample(np.random.default_rng(0), count).reshape(count, *each.shape) for each in sets])

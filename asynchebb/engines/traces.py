@@ -54,7 +54,7 @@ def empty(trace: tuple[str, ...], steps: int, n: int, dtype: np.dtype) -> Traces
     )
 
 
-def check_spikes(dynamics: object, fired: np.ndarray, warns: bool = False, stacklevel: int = 3) -> None:
+def check_spikes(dynamics: object, fired: np.ndarray, warns: bool = False) -> None:
     """Raise an error if most neurons should have fired more than once per step; warn if many should have."""
     spikes, late = fired
     if spikes < ENOUGH or late <= (LATE if warns else TOO_LATE) * spikes:
@@ -67,4 +67,4 @@ def check_spikes(dynamics: object, fired: np.ndarray, warns: bool = False, stack
     largest = f": no rate can exceed theta/dt, which is {theta / dt:g}" if theta and dt else ""
     if late > TOO_LATE * spikes:
         raise InputError(f"{what}; dt must be smaller, or theta larger{largest}")
-    warnings.warn(f"{what}; use a smaller dt or a larger theta{largest}", LateSpikes, stacklevel=stacklevel)
+    warnings.warn(f"{what}; use a smaller dt or a larger theta{largest}", LateSpikes, stacklevel=3)

@@ -17,12 +17,13 @@ from asynchebb.network import Network, Reading
 from asynchebb.reproduction.scale import Scale
 from asynchebb.rules import Hebbian, Oja, Pehlevan
 from asynchebb.runs.run import Phase, Probe, Run
-from asynchebb.stimuli import Crossbars, Diagonals, Squares
+from asynchebb.stimuli import Crossbars, Diagonals, Patches, Squares
 from asynchebb.weights import Gaussian
 
 # The two tests of a network, by index: as in the paper (App. E), and until rates have settled.
 PAPER, SETTLED = 0, 1
 PAPERS_HOLD = 150  # Euler steps
+PATCH, PATCH_NEURONS = 12, 200  # of natural images: pixels per side, and neurons
 
 
 def eta_of(rule: Rule) -> float:
@@ -100,6 +101,14 @@ def on_crossbars(
         Probe(bars, scale.settled, scale.settling, from_rest),
     )
     return Run(network_of(reading, model, scale), (phase,), probes, trace, seed)
+
+
+def on_patches(scale: Scale, reading: Reading, model: str) -> Run:
+    """A run on patches of photographs, which takes fewer neurons, tested with settled rates."""
+    shown = Patches(min(PATCH, scale.p))
+    phase = Phase(shown, max(1, scale.side_steps // reading.hold), reading.hold, 1, reading.from_rest)
+    probe = Probe(shown, scale.settled, scale.settling, reading.from_rest)
+    return Run(reading.network(model, min(scale.n, PATCH_NEURONS), shown.m), (phase,), (probe,), ())
 
 
 def over_training(scale: Scale, reading: Reading, model: str, seed: int) -> Run:

@@ -146,14 +146,12 @@ def measured(content: dict[str, Any]) -> str:
             marks = (MARKS[HOLDS if verdict["parts"][part] else FAILS] for verdict in shown.values())
             lines.append(f"| {part} | {' | '.join(marks)} |")
         for name, says in claim["measures"].items():
-            values = (_with_seeds(verdict["mean"][name], verdict["values"][name], says) for verdict in shown.values())
+            values = (
+                number(verdict["mean"][name], says) + _of_each_seed(verdict["values"][name], says)
+                for verdict in shown.values()
+            )
             lines.append(f"| {says} | {' | '.join(values)} |")
     return "\n".join(lines) + "\n"
-
-
-def _with_seeds(mean: float, values: list[float], says: str) -> str:
-    of_each = f" ({', '.join(number(value, says) for value in values)})" if len(values) > 1 else ""
-    return number(mean, says) + of_each
 
 
 def page(outcome: Outcome, pictures: Path) -> str:
@@ -284,14 +282,14 @@ def _part_row(part: Part, shown: dict[str, Verdict]) -> str:
 
 def _measure_row(name: str, says: str, shown: dict[str, Verdict]) -> str:
     cells = "".join(
-        f"<td>{number(verdict.mean[name], says)}{_of_each_seed(verdict.values[name], says)}</td>"
+        f"<td>{number(verdict.mean[name], says)}<small>{_of_each_seed(verdict.values[name], says)}</small></td>"
         for verdict in shown.values()
     )
     return f"<tr><td>{escape(says)}</td>{cells}</tr>"
 
 
 def _of_each_seed(values: list[float], says: str) -> str:
-    return f" <small>({', '.join(number(value, says) for value in values)})</small>" if len(values) > 1 else ""
+    return f" ({', '.join(number(value, says) for value in values)})" if len(values) > 1 else ""
 
 
 def _finding(finding: Any, pictures: Path, is_above: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from asynchebb import metrics
 from asynchebb.contracts import FactoredStimulus
 from asynchebb.engines import advance
+from asynchebb.engines.traces import LateSpikes
 from asynchebb.reproduction.claims import Means, Part
 from asynchebb.reproduction.readings import PAPER
 from asynchebb.runs.run import Run
@@ -194,13 +196,23 @@ def are_kept(model: str) -> tuple[Part, ...]:
 BARS_KEPT = "at least 90 % of the bars are still shown at the end"
 
 
-def window(results: Results, key: Key, snapshot: int, presentations: int) -> dict[str, np.ndarray]:
-    """Traces of each step of some presentations that start at a snapshot, with learning as in the run."""
+def window(
+    results: Results,
+    key: Key,
+    snapshot: int,
+    presentations: int,
+    names: tuple[str, ...] = ("updates", "y", "burst"),
+    seed: int | None = None,
+) -> dict[str, np.ndarray]:
+    """Traces of each step of some presentations that start at a snapshot, with learning as in the run. The stimuli are
+    drawn from this seed, or from the snapshot's number."""
     run, kept = results.runs[key], results[key]
     phase = run.phases[0]
-    X = phase.stimulus.sample(np.random.default_rng(snapshot % len(kept["step"])), presentations)
-    names = ("updates", "y", "burst")
-    seen = advance(run.network, state_at(kept, snapshot), X, phase.hold, results.engine, names, phase.from_rest)[1]
+    rng = np.random.default_rng(snapshot % len(kept["step"]) if seed is None else seed)
+    X = phase.stimulus.sample(rng, presentations)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LateSpikes)  # the run has said so
+        seen = advance(run.network, state_at(kept, snapshot), X, phase.hold, results.engine, names, phase.from_rest)[1]
     return seen | {"X": X}
 
 

@@ -70,6 +70,19 @@ def _once_a_stimulus(hold):
     return {"dt": hold * STEP, "when": "before_start"}
 
 
+def _feedforward(inputs, neurons, hold):
+    """Wx is summed once for each stimulus, and anew at a burst, when W learns (in the slot synapses, unless set)."""
+    feedforward = b2.Synapses(
+        inputs,
+        neurons,
+        "W : 1",
+        on_post={"learn": "W += eta * (y_post * x_pre - W); Wx_post += W * x_pre"},
+        on_event={"learn": "burst"},
+    )
+    feedforward.run_regularly("Wx_post += W * x_pre", **_once_a_stimulus(hold), order=1)  # after x and Wx are set
+    return feedforward
+
+
 def _start(state, inputs, neurons, feedforward, lateral):
     for synapses in (feedforward, lateral):
         synapses.connect()  # all to all, sorted by the sender: W and M are transposed
@@ -92,15 +105,7 @@ def _rates(state, X, hold):
     neurons.set_event_schedule("burst", when="thresholds")
     neurons.run_on_event("burst", "c = 0; Wx = 0", when="before_synapses")
 
-    feedforward = b2.Synapses(
-        inputs,
-        neurons,
-        "W : 1",
-        on_post={"learn": "W += eta * (y_post * x_pre - W); Wx_post += W * x_pre"},
-        on_event={"learn": "burst"},  # in the slot synapses
-    )
-    feedforward.run_regularly("Wx_post += W * x_pre", **once_a_stimulus, order=1)  # after x and Wx are set
-
+    feedforward = _feedforward(inputs, neurons, hold)
     lateral = b2.Synapses(
         neurons,
         neurons,
@@ -125,14 +130,7 @@ def _spikes(state, X, hold):
     neurons.run_regularly(moves, when="groups")
     neurons.set_event_schedule("burst", when="after_resets")
     neurons.run_on_event("burst", "c = 0; Wx = 0; My = 0", when="before_end")
-    feedforward = b2.Synapses(
-        inputs,
-        neurons,
-        "W : 1",
-        on_post={"learn": "W += eta * (y_post * x_pre - W); Wx_post += W * x_pre"},
-        on_event={"learn": "burst"},
-    )
-    feedforward.run_regularly("Wx_post += W * x_pre", **once_a_stimulus, order=1)  # after x and Wx are set
+    feedforward = _feedforward(inputs, neurons, hold)
     lateral = b2.Synapses(
         neurons,
         neurons,

@@ -68,7 +68,8 @@ def advance(
     for place, values in ((module.U, state.u), (module.Y, state.y), (module.A, state.a), (module.S, 1)):
         numbers[place, :n] = values
     indices[module.ALL, :n] = state.c
-    indices[module.SPIKES, :n] = state.recent.sum(axis=0, dtype=np.int64)
+    if state.recent.size:
+        indices[module.SPIKES, :n] = state.recent.sum(axis=0, dtype=np.int64)
     if state.h.size:
         numbers[module.H, :n] = state.h
     floor, additive = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "additive", False)

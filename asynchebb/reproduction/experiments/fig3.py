@@ -118,26 +118,17 @@ def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
     return {name: _draw(scale, results, reading) for name, reading in DRAWN.items()}
 
 
-SET_COLOURS = ("tab:purple", "tab:brown", "tab:pink")
-
-
 @figures.styled
 def _draw(scale: Scale, results: Results, reading: str) -> Figure:
     figure, axes = figures.lettered(["AB", "xyzuvw"], (7.2, 3.9), [1.6, 1.0], letters="AB")
     chosen = np.random.default_rng(0).choice(scale.n, 20, replace=False)
     for letter, model, insets in (("A", "asynchronous", "xyz"), ("B", "discrete", "uvw")):
         of = [results[reading, model, seed] for seed in range(scale.seeds)]
-        step, last = np.asarray(of[0]["step"]), ends(of[0])
-        for number, (colour, name) in enumerate(zip(SET_COLOURS, set_names(scale), strict=True)):
-            error = [kept["error_last"][:, number] for kept in of]
-            figures.mean_and_sd(axes[letter], step, error, color=colour, label=name)
-        figures.phase_lines(axes[letter], of[0])
-        figures.steps_axis(axes[letter], "reconstruction error")
+        last = ends(of[0])
+        figures.errors_on_sets(axes[letter], of, set_names(scale), "reconstruction error")
         axes[letter].set_title(model, color=figures.COLOURS[model])
         for inset, end, number in zip(insets, last, (1, 2, 3), strict=True):
             figures.mosaic(axes[inset], of[0]["W"][end][chosen], (scale.p, scale.p), np.arange(20.0)[::-1])
             axes[inset].set_title(f"after set {number}", fontsize=7)
     axes["A"].legend(edgecolor="white", framealpha=0.9, fontsize=6, loc="upper left", handlelength=1)
-    for letter in "AB":
-        axes[letter].set_ylim(0, 0.95)  # room for the legend
     return figure

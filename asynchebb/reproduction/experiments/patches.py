@@ -10,30 +10,20 @@ from asynchebb.drawing import figures
 from asynchebb.network import MODELS
 from asynchebb.reproduction.claims import Claim, Numbers, Part
 from asynchebb.reproduction.experiments import gabor
-from asynchebb.reproduction.readings import NOTEBOOK, PRESET, READINGS, WHOLE
+from asynchebb.reproduction.readings import NOTEBOOK, PATCH, PATCH_NEURONS, PRESET, READINGS, WHOLE, on_patches
 from asynchebb.reproduction.results import Key, Results
 from asynchebb.reproduction.scale import Scale
-from asynchebb.runs.run import Phase, Probe, Run
-from asynchebb.stimuli import Patches
+from asynchebb.runs.run import Run
 
 if TYPE_CHECKING:
     from asynchebb.drawing.figures import Figure
 
 TITLE = "Natural image patches"
 DRAWN = {"patches": PRESET, "patches-notebook": NOTEBOOK}
-PIXELS = 12
 
 
 def runs(scale: Scale) -> dict[Key, Run]:
-    shown = Patches(min(PIXELS, scale.p))
-    found: dict[Key, Run] = {}
-    for name in WHOLE:
-        reading, neurons = READINGS[name], min(scale.n, 200)
-        phase = Phase(shown, max(1, scale.side_steps // reading.hold), reading.hold, 1, reading.from_rest)
-        probe = Probe(shown, scale.settled, scale.settling, reading.from_rest)
-        for model in MODELS:
-            found[name, model] = Run(reading.network(model, neurons, shown.m), (phase,), (probe,), ())
-    return found
+    return {(name, model): on_patches(scale, READINGS[name], model) for name in WHOLE for model in MODELS}
 
 
 def measure(scale: Scale, results: Results) -> Numbers:
@@ -80,9 +70,9 @@ CLAIMS = (
 
 def captions(scale: Scale) -> dict[str, str]:
     return {
-        figure: f"Reading: {reading}; {min(scale.n, 200)} neurons, whitened patches of {min(PIXELS, scale.p)} pixels "
-        "per side in an ON and an OFF channel. (A–C) Fields (ON minus OFF) of the 100 most active neurons. (D) Share "
-        "of each field's variance that a Gabor function explains; grey: before training. (E) Orientations of the "
+        figure: f"Reading: {reading}; {min(scale.n, PATCH_NEURONS)} neurons, whitened patches of {min(PATCH, scale.p)} "
+        "pixels per side in an ON and an OFF channel. (A–C) Fields (ON minus OFF) of the 100 most active neurons. (D) "
+        "Share of each field's variance that a Gabor function explains; grey: before training. (E) Orientations of the "
         "fields for which it explains more than half. Not in the paper."
         for figure, reading in DRAWN.items()
     }

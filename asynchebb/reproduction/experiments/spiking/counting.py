@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from asynchebb import metrics
 from asynchebb.contracts import FactoredStimulus
-from asynchebb.engines import advance
-from asynchebb.engines.traces import LateSpikes
-from asynchebb.reproduction.results import Kept, Key, Results
-from asynchebb.runs.saved import state_at
+from asynchebb.reproduction.results import Kept, Key, Results, window
 
 SHOWN = 20  # presentations in which spikes are counted
 
@@ -35,13 +30,9 @@ def fired(results: Results, key: Key) -> dict[str, float]:
     """Some presentations during which the network goes on learning: spikes in each, spikes of a neuron that fires at
     all, updates of such neurons in the less active half, relative to the other half, the share of updates in the first
     tenth of a presentation, and how many neurons update in the same step, on average over all updates."""
-    run, kept = results.runs[key], results[key]
-    phase, names = run.phases[0], ("spikes", "burst")
+    phase, names = results.runs[key].phases[0], ("spikes", "burst")
     shown = min(SHOWN, phase.samples)
-    X = phase.stimulus.sample(np.random.default_rng(0), shown)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LateSpikes)  # the run has said so
-        seen = advance(run.network, state_at(kept), X, phase.hold, results.engine, names, phase.from_rest)[1]
+    seen = window(results, key, -1, shown, names, seed=0)
     spikes, updates = (seen[name].reshape(shown, phase.hold, -1) for name in names)
     each, learns = spikes.sum(axis=1), updates.sum(axis=1)
     fires = each > 0

@@ -10,16 +10,14 @@ from asynchebb import metrics
 from asynchebb.contracts import FactoredStimulus
 from asynchebb.drawing import figures
 from asynchebb.dynamics import EscapeNoise, HomeostaticIntegrateAndFire, IntegrateAndFire, LeakyIntegrateAndFire
-from asynchebb.engines import advance
 from asynchebb.reproduction.claims import Claim, Means, Numbers, Part
 from asynchebb.reproduction.experiments.spiking.counting import SHOWN, fired, found_over_time, row_updates
 from asynchebb.reproduction.experiments.spiking.settings import R_B, R_R, SPIKING, rate_run, run_of, spiking_run
 from asynchebb.reproduction.readings import NOTEBOOK, PRESET, SETTLED, sets
-from asynchebb.reproduction.results import SHARES, Kept, Key, Results, are_bars, fields
+from asynchebb.reproduction.results import SHARES, Kept, Key, Results, are_bars, fields, window
 from asynchebb.reproduction.scale import Scale
 from asynchebb.rules import Hebbian, Oja, SpikePairs
 from asynchebb.runs.run import Run
-from asynchebb.runs.saved import state_at
 from asynchebb.schedules import Asynchronous, AtSpikes, Bursts, Continuous, Discrete
 
 if TYPE_CHECKING:
@@ -301,34 +299,31 @@ def captions(scale: Scale) -> dict[str, str]:
 @figures.styled
 def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
     figure, axes = figures.lettered(["AABC", "DEFGH"], (7.2, 4.1), [1.4, 1])
-    run, kept = results.runs[NOTEBOOK, "filtered", 0], results[NOTEBOOK, "filtered", 0]
-    hold = run.phases[0].hold
-    X = sets(scale)[0].sample(np.random.default_rng(1), 3)
-    names = ("spikes", "burst", "y")
-    seen = advance(run.network, state_at(kept), X, hold, results.engine, names)[1]
+    shown, hold = 3, results.runs[NOTEBOOK, "filtered", 0].phases[0].hold
+    seen = window(results, (NOTEBOOK, "filtered", 0), -1, shown, ("spikes", "burst", "y"), seed=1)
     most = np.argsort(-seen["spikes"].sum(axis=0), kind="stable")[:60]
     by_first = most[np.argsort(np.argmax(seen["spikes"][:, most], axis=0), kind="stable")]
     for marked, colour, size in (("spikes", "k", 0.2), ("burst", "tab:red", 4)):
         steps, rows = np.nonzero(seen[marked][:, by_first])
         marker = "|" if marked == "spikes" else "o"
         axes["A"].scatter(steps, rows, size, c=colour, marker=marker, linewidths=0.4)
-    for onset in range(hold, len(X) * hold, hold):
+    for onset in range(hold, shown * hold, hold):
         axes["A"].axvline(onset, color="tab:gray", linewidth=0.5)
-    axes["A"].set(xlabel="Euler step", ylabel="neuron", xlim=(0, len(X) * hold))
+    axes["A"].set(xlabel="Euler step", ylabel="neuron", xlim=(0, shown * hold))
     one = by_first[np.argmax(seen["burst"][:, by_first].sum(axis=0))]
     axes["B"].plot(seen["y"][:, one], "k", linewidth=0.5)
     axes["B"].axhline(R_B, color="tab:gray", linestyle=":", linewidth=0.8)
     bursts = np.flatnonzero(seen["burst"][:, one])
     axes["B"].plot(bursts, seen["y"][bursts, one], "o", color="tab:red", markersize=2)
     axes["B"].set(xlabel="Euler step", ylabel="filtered spikes y_i", ylim=(0, None))
-    shown = {
+    networks = {
         "rate": ("k", "rate network"),
         "filtered": ("tab:blue", "spiking"),
         "unrefractory": ("tab:orange", "r_r = 0"),
         "bursts": ("tab:purple", "3 spikes in 20"),
         "homeostatic": ("tab:green", "homeostatic"),
     }
-    for letter, (name, (colour, title)) in zip("DEFGH", shown.items(), strict=True):
+    for letter, (name, (colour, title)) in zip("DEFGH", networks.items(), strict=True):
         of = [results[NOTEBOOK, name, seed] for seed in range(scale.seeds)]
         error = [each["error_last"][:, SETTLED] for each in of]
         figures.mean_and_sd(axes["C"], np.asarray(of[0]["step"]), error, color=colour)

@@ -117,24 +117,15 @@ def captions(scale: Scale) -> dict[str, str]:
     }
 
 
-SET_COLOURS = ("tab:purple", "tab:brown", "tab:pink")
-
-
 @figures.styled
 def draw(scale: Scale, results: Results, numbers: Numbers) -> dict[str, Figure]:
     figure, axes = figures.lettered(["ABCDE", "qrstuvwxyz"], (7.2, 3.0), [1.9, 1.0], letters="ABCDE")
     chosen = np.random.default_rng(0).choice(scale.n, 20, replace=False)
     for letter, insets, name in zip("ABCDE", ("qr", "st", "uv", "wx", "yz"), TITLES, strict=True):
         of = [results[name, seed] for seed in range(1 if name in ONE_SEED else scale.seeds)]
-        for number, (colour, label) in enumerate(zip(SET_COLOURS, set_names(scale), strict=True)):
-            error = [kept["error_last"][:, number] for kept in of]
-            figures.mean_and_sd(
-                axes[letter], np.asarray(of[0]["step"]), error, color=colour, label=label.split(" (")[0]
-            )
-        figures.phase_lines(axes[letter], of[0])
-        figures.steps_axis(axes[letter], "settled error" if letter == "A" else "")
+        labels = [label.split(" (")[0] for label in set_names(scale)]
+        figures.errors_on_sets(axes[letter], of, labels, "settled error" if letter == "A" else "")
         axes[letter].set_xlabel("steps (millions)")
-        axes[letter].set_ylim(0, 0.95)
         axes[letter].set_title(TITLES[name], loc="right", fontsize=6)
         for inset, end, when in zip(insets, (ends(of[0])[0], -1), ("first", "last"), strict=True):
             figures.mosaic(axes[inset], of[0]["W"][end][chosen], (scale.p, scale.p), np.arange(20.0)[::-1])

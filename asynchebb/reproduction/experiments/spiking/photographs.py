@@ -12,30 +12,25 @@ from asynchebb.dynamics import HomeostaticIntegrateAndFire
 from asynchebb.reproduction.claims import Claim, Numbers, Part
 from asynchebb.reproduction.experiments import gabor
 from asynchebb.reproduction.experiments.spiking.settings import SPIKING
-from asynchebb.reproduction.readings import NOTEBOOK, READINGS
+from asynchebb.reproduction.readings import NOTEBOOK, PATCH, PATCH_NEURONS, READINGS, on_patches
 from asynchebb.reproduction.results import Key, Results
 from asynchebb.reproduction.scale import Scale
-from asynchebb.runs.run import Phase, Probe, Run
-from asynchebb.stimuli import Patches
+from asynchebb.runs.run import Run
 
 if TYPE_CHECKING:
     from asynchebb.drawing.figures import Figure
 
-PIXELS, NEURONS = 12, 200
 TITLES = {"patches_spiking": "spiking", "patches_homeostatic": "homeostatic", "patches_rate": "rate network"}
 
 
 def runs(scale: Scale) -> dict[Key, Run]:
-    shown, base = Patches(min(PIXELS, scale.p)), SPIKING[NOTEBOOK]
-    phase = Phase(shown, max(1, scale.side_steps // base.hold), base.hold, 1, base.from_rest)
-    probe = Probe(shown, scale.settled, scale.settling, base.from_rest)
-    network = base.network("asynchronous", min(scale.n, NEURONS), shown.m)
-    networks = {
-        "patches_spiking": network,
-        "patches_homeostatic": replace(network, dynamics=HomeostaticIntegrateAndFire()),
-        "patches_rate": READINGS[NOTEBOOK].network("asynchronous", network.n, network.m),
+    spiking = on_patches(scale, SPIKING[NOTEBOOK], "asynchronous")
+    homeostatic = replace(spiking.network, dynamics=HomeostaticIntegrateAndFire())
+    return {
+        ("patches_spiking",): spiking,
+        ("patches_homeostatic",): replace(spiking, network=homeostatic),
+        ("patches_rate",): on_patches(scale, READINGS[NOTEBOOK], "asynchronous"),
     }
-    return {(name,): Run(each, (phase,), (probe,), ()) for name, each in networks.items()}
 
 
 def measure(scale: Scale, results: Results) -> Numbers:
@@ -78,10 +73,11 @@ CLAIMS = (
 
 def captions(scale: Scale) -> dict[str, str]:
     return {
-        "spiking-patches": f"Natural images and spiking neurons: {min(scale.n, NEURONS)} neurons, whitened patches of "
-        f"{min(PIXELS, scale.p)} pixels per side in an ON and an OFF channel. Fields (ON minus OFF) of the 100 most "
-        "active neurons of the spiking network (A), of the same with a homeostatic threshold (B) and of the notebook's "
-        "rate network (C). (D) Share of each field's variance that a Gabor function explains; grey: before training."
+        "spiking-patches": f"Natural images and spiking neurons: {min(scale.n, PATCH_NEURONS)} neurons, whitened "
+        f"patches of {min(PATCH, scale.p)} pixels per side in an ON and an OFF channel. Fields (ON minus OFF) of the "
+        "100 most active neurons of the spiking network (A), of the same with a homeostatic threshold (B) and of the "
+        "notebook's rate network (C). (D) Share of each field's variance that a Gabor function explains; grey: "
+        "before training."
     }
 
 
