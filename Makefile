@@ -6,7 +6,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 CODE := asynchebb tests benchmarks examples conftest.py  # what a user leaves in the clone is not ours to check
 
-.PHONY: help setup reproduce paper search test check bench sweep compare examples lock pictures graph lowest clean
+.PHONY: help setup reproduce paper search test check bench bench-gpu sweep compare examples lock pictures graph lowest clean
 
 help:
 	@echo "make reproduce   recompute every figure of the paper and judge every claim (reproduction/index.html)"
@@ -15,6 +15,7 @@ help:
 	@echo "make test        lint, type checks, all tests, and the code blocks in the documentation"
 	@echo "make check       lint, type checks and the tests that need no compiling, in less than a minute"
 	@echo "make bench       speed compared with other systems, scaling, cold start, memory (benchmarks/)"
+	@echo "make bench-gpu   speed of the gpu engine on this machine's GPU (benchmarks/gpu.json)"
 	@echo "make sweep       a thousand networks: thresholds, refractory periods and holds (thresholds/)"
 	@echo "make compare     the networks compared with scikit-learn's methods (comparison/, docs/comparison.md)"
 	@echo "make examples    run the scripts in examples/ and draw their figures (docs/images/examples/)"
@@ -69,6 +70,10 @@ bench: setup
 	-$(INSTALL_PEERS) -r benchmarks/requirements.txt
 	$(if $(filter all,$(PEERS)),-$(INSTALL_PEERS) -r benchmarks/requirements-all.txt)
 	$(BENCH) benchmarks/bench.py $(PEERS)
+
+bench-gpu: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[gpu]'
+	$(BIN)/python benchmarks/gpu.py
 
 sweep: setup
 	$(BIN)/asynchebb sweep run examples/thresholds.toml --out thresholds

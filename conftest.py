@@ -9,7 +9,7 @@ import pytest
 from sybil import Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
-from asynchebb import engines
+from asynchebb.engines.gpu import device
 
 HERE = Path(__file__).parent
 
@@ -41,14 +41,25 @@ pytest_collect_file = Sybil(
 ).pytest()
 
 
+def pytest_collection_modifyitems(items):
+    """Tests on a GPU are skipped where there is none, and the summary says why."""
+    on_gpu = [item for item in items if item.get_closest_marker("gpu")]
+    if on_gpu and (reason := device.missing()):
+        for item in on_gpu:
+            item.add_marker(pytest.mark.skip(reason=f"needs a GPU: {reason}"))
+
+
 def pytest_terminal_summary(terminalreporter):
-    """What a test was run with, where it says so."""
+    """What a test was run with, where it says so; and why there were no tests on a GPU."""
+    skipped = [report for report in terminalreporter.stats.get("skipped", []) if "needs a GPU" in str(report.longrepr)]
+    if skipped:
+        terminalreporter.write_line(f"{len(skipped)} tests on a GPU were skipped: {device.missing()}")
     for report in terminalreporter.stats.get("passed", []):
         for name, value in report.user_properties:
             terminalreporter.write_line(f"{report.nodeid}: {name}: {value}")
 
 
-@pytest.fixture(params=engines.NAMES)
+@pytest.fixture(params=["cpu", pytest.param("gpu", marks=pytest.mark.gpu), "reference"])
 def engine(request):
     """Every test that asks for an engine runs on each."""
     return request.param

@@ -17,7 +17,7 @@ from asynchebb.dynamics import (
     Projected,
     Relaxing,
 )
-from asynchebb.engines import advance
+from asynchebb.engines import advance, advance_many
 from asynchebb.engines.traces import LateSpikes
 from asynchebb.measures import MEASURES, USUAL, Measure, measure
 from asynchebb.network import READINGS, Network, Reading, State, asynchronous, continuous, discrete

@@ -7,7 +7,7 @@ Dynamics, rules and schedules are frozen dataclasses of numbers, whose methods a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -87,6 +87,18 @@ class MeasureFunction(Protocol):
 NetworkT = TypeVar("NetworkT", contravariant=True)
 StateT = TypeVar("StateT")
 TracesT = TypeVar("TracesT", contravariant=True)
+
+
+class Call(NamedTuple):
+    """What `Engine.advance` takes, for many networks at once."""
+
+    network: Any
+    state: Any
+    X: np.ndarray
+    hold: int
+    traces: Any
+    from_rest: bool = False
+    settled: np.ndarray | None = None
 
 
 class Engine(Protocol[NetworkT, StateT, TracesT]):

@@ -113,16 +113,21 @@ def _blas() -> Found:
 
 
 def _gpu() -> Found:
+    from asynchebb.engines.gpu import device
+
     program = shutil.which("nvidia-smi")
     if program is None:
         yield ("no NVIDIA driver found; networks run on the CPU",)
         return
+    missing = device.missing()
     query = [program, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     answer = subprocess.run(query, capture_output=True, text=True, timeout=20)
     if answer.returncode:
         yield (f"nvidia-smi fails: {(answer.stderr or answer.stdout).strip()}; networks run on the CPU",)
     for line in answer.stdout.splitlines():
-        yield (f"{line}; this version runs networks on the CPU",)
+        yield (f"{line}; the gpu engine {'cannot use it' if missing else 'uses it'}",)
+    if missing:
+        yield f"the gpu engine cannot be used: {missing}", device.INSTALL
 
 
 def _engines() -> Found:

@@ -183,7 +183,7 @@ def _givable(form: Form, taken: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 def _returned_names(function: Callable) -> list[str | None]:
     """The variables that the last statement returns, None for other expressions; nothing without the source."""
-    tree = _tree(function)
+    tree = syntax_tree(function)
     end = tree.body[-1] if tree else None
     if not isinstance(end, ast.Return) or not isinstance(end.value, ast.Tuple):
         return []
@@ -200,7 +200,7 @@ def check_arithmetic(function: Callable, fields: tuple[str, ...]) -> None:
 
     Global variables are not allowed either: an engine that caches compiled code would not notice when they change.
     """
-    tree = _tree(function)
+    tree = syntax_tree(function)
     if tree is None:  # typed at an interactive prompt: only the names it uses are known
         code = function.__code__
         outside = {*code.co_names, *code.co_freevars} - {"np", *FUNCTIONS, *fields}
@@ -243,7 +243,7 @@ def _is_arithmetic(node: ast.AST, known: set[str], booleans: set[str], fields: t
 
 def _results(function: Callable) -> int:
     """The number of values that the last statement returns."""
-    tree = _tree(function)
+    tree = syntax_tree(function)
     if tree is None:
         *_, before, last = dis.get_instructions(function)
         value = last.argval if last.opname == "RETURN_CONST" else before.argval
@@ -307,7 +307,7 @@ def fingerprint(cls: type) -> str:
 
 def source(function: Callable) -> str:
     """What a function computes, as text: its source without docstring and comments, or its code if there is none."""
-    tree = _tree(function)
+    tree = syntax_tree(function)
     return ast.unparse(tree) if tree else repr(_plain(function.__code__))
 
 
@@ -317,7 +317,7 @@ def _plain(code: CodeType) -> tuple:
     return code.co_code, consts, code.co_names
 
 
-def _tree(function: Callable) -> ast.FunctionDef | None:
+def syntax_tree(function: Callable) -> ast.FunctionDef | None:
     """The syntax tree of a function without its docstring; None if its source is not available."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]

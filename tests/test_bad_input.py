@@ -97,7 +97,7 @@ def test_it_is_refused_in_a_sentence(call, said):
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(tmp_path, monkeypatch):
-    monkeypatch.setattr("asynchebb.runs.recording.live", lambda *a, **k: pytest.fail("it ran"))
+    monkeypatch.setattr("asynchebb.runs.recording.work", lambda *a, **k: pytest.fail("it ran"))
     (tmp_path / "file").write_text("")
     run = ah.Run(NETWORK, ah.Phase(ah.FromArray(X), 5))
     for path in (tmp_path / "file" / "runs", Path("/proc/nowhere")):

@@ -114,7 +114,7 @@ def test_the_package_keeps_to_the_arithmetic(kind):
     for name, cls in notation.variants(kind).items():
         equations.check(kind, cls())
         for method in equations.METHODS[kind]:
-            assert equations._tree(getattr(cls, method)) is not None, name
+            assert equations.syntax_tree(getattr(cls, method)) is not None, name
 
 
 @pytest.mark.parametrize(

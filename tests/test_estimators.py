@@ -393,7 +393,7 @@ def test_a_model_is_not_saved_under_the_name_of_another_format(tmp_path):
         ({"scale": "max"}, 'scale is .max.; it must be "norm", a number above 0, or None'),
         ({"scale": 0}, "scale is 0; it must be"),
         ({"r_b": -1}, "r_b is -1; it must be a number of at least 0"),
-        ({"engine": "quantum"}, "engine is 'quantum'; it must be one of cpu, reference"),
+        ({"engine": "quantum"}, "engine is 'quantum'; it must be one of cpu, gpu, reference, auto"),
         ({"rule": "Oja"}, "rule is the text 'Oja'; it must be a value, like ah.Oja"),
         ({"dynamics": ah.Projected}, "dynamics is the class Projected"),
     ],

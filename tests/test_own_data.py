@@ -523,7 +523,7 @@ class Brief:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_run_and_draw(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(engines, "module", lambda engine: Brief)
+    monkeypatch.setattr(engines, "module", lambda *engine: Brief)
     path = Path(__file__).parent.parent / "examples" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"example_{name}", path)
     example = importlib.util.module_from_spec(spec)

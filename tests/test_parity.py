@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asynchebb as ah
-from asynchebb import engines, equations, notation
+from asynchebb import equations, notation
 from asynchebb.engines import cpu, traces
 from asynchebb.engines.cpu import units
 from asynchebb.network import VANISHING
 
-FAST = [name for name in engines.NAMES if name != "reference"]
+FAST = ["cpu", pytest.param("gpu", marks=pytest.mark.gpu)]
 DYNAMICS = notation.variants("dynamics")
 LAZY = [name for name, cls in DYNAMICS.items() if getattr(cls, "additive", False)]
 STEP_BY_STEP = [name for name in DYNAMICS if name not in LAZY]

@@ -147,7 +147,7 @@ def test_a_kept_state_goes_on_as_if_it_had_not_been_kept(tmp_path):
 def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
     run = a_run()
     first = ah.record(run, tmp_path / "kept.nc")
-    monkeypatch.setattr("asynchebb.runs.recording.live", lambda *a, **k: pytest.fail("it ran again"))
+    monkeypatch.setattr("asynchebb.runs.recording.work", lambda *a, **k: pytest.fail("it ran again"))
     assert ah.record(run, tmp_path / "kept.nc").identical(first)
     with pytest.raises(ah.InputError, match="holds another run"):
         ah.record(a_run(seed=1), tmp_path / "kept.nc")

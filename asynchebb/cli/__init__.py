@@ -55,7 +55,7 @@ def run(
     requested = options.run()
     with shared.warnings_as_sentences():
         dataset = record(requested, out, engine, progress=True)
-    if dataset.attrs["engine"] != engine:
+    if engine != "auto" and dataset.attrs["engine"] != engine:
         typer.echo(f"this run was already finished, on the {dataset.attrs['engine']} engine")
     picture = file_of(requested, out).with_suffix(".png")
     figures.save(plot.run(dataset), picture)

@@ -60,7 +60,7 @@ Measures = Annotated[
         "--measure", help='also record this measure, like "factors_found" or "file.py:function"; may be repeated'
     ),
 ]
-Engine = Annotated[str, typer.Option(help="cpu or reference")]
+Engine = Annotated[str, typer.Option(help="cpu, gpu, reference, or auto: the GPU where it pays")]
 Workers = Annotated[int | None, typer.Option(help="number of processes (default: one per core), or of Slurm jobs")]
 Dask = Annotated[str | None, typer.Option(help="run on this Dask scheduler, like tcp://host:8786")]
 Slurm = Annotated[str | None, typer.Option(help="run on Slurm with these options: partition=short,time=60")]

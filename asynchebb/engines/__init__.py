@@ -1,31 +1,53 @@
-"""Engines run a network forward. They provide the loop and the linear algebra, and know no rule by name.
+"""Engines run networks forward. They provide the loop and the linear algebra, and know no rule by name.
 
-An engine is a module with the two functions of `contracts.Engine`.
+An engine is a module with the functions of `contracts.Engine`. What it is asked for is a `Call`; work that consists of
+many calls (a run, a test) is written as a generator that yields them, so that it need not know how they are carried
+out: one after another (`carried_out`), or those of many runs side by side (`side_by_side`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator, Sequence
 from importlib import import_module
-from typing import cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from asynchebb import equations
 from asynchebb.checks import InputError, at_least, stimuli, true_or_false, weights
-from asynchebb.contracts import Engine
+from asynchebb.contracts import Call, Engine
 from asynchebb.engines import traces
 from asynchebb.engines.traces import Traces
 from asynchebb.network import Network, State, float_type
+from asynchebb.threads import cores
 
-NAMES = ("cpu", "reference")
+NAMES = ("cpu", "gpu", "reference")
+CHOICES = (
+    *NAMES,
+    "auto",
+)  # the gpu where there is one and so many networks run side by side that it pays; else the cpu
 
 SETTLED_AT_ONCE = 64  # samples per engine call, which cannot be interrupted
 
+Result = TypeVar("Result")
 
-def module(name: str) -> Engine[Network, State, Traces]:
-    if name not in NAMES:
-        raise InputError(f"engine is {name!r}; the engines are {', '.join(NAMES)}")
-    return cast(Engine[Network, State, Traces], import_module(f"asynchebb.engines.{name}"))
+
+def resolved(name: str, networks: int = 1) -> str:
+    """The name of an engine that can be used here, for work on so many networks at a time."""
+    if name not in CHOICES:
+        raise InputError(f"engine is {name!r}; the engines are {', '.join(CHOICES)}")
+    if name in ("gpu", "auto"):
+        from asynchebb.engines.gpu import device
+
+        if name == "auto":
+            return "gpu" if networks > 2 * cores() and device.missing() is None else "cpu"
+        device.current()  # says what is missing
+    return name
+
+
+def module(name: str, networks: int = 1) -> Engine[Network, State, Traces]:
+    found = import_module(f"asynchebb.engines.{resolved(name, networks)}")
+    return cast(Engine[Network, State, Traces], found)
 
 
 def advance(
@@ -49,6 +71,137 @@ def advance(
     return found
 
 
+def advance_many(
+    networks: Network | Sequence[Network],
+    states: Sequence[State],
+    Xs: np.ndarray | Sequence[np.ndarray],
+    hold: int | Sequence[int],
+    engine: str = "auto",
+    trace: tuple[str, ...] = (),
+    from_rest: bool | Sequence[bool] = False,
+) -> tuple[list[State], list[dict[str, np.ndarray]]]:
+    """`advance` for many networks at once: on a GPU side by side, on a CPU shared by its cores.
+
+    They may differ in anything, n and rule included. `networks`, `Xs`, `hold` and `from_rest` have one entry per state,
+    or are a single one for all. Each network gets the same bits as by itself, whatever else is in the batch.
+    """
+    states = [*states]
+    wanted = {"networks": networks, "Xs": Xs, "hold": hold, "from_rest": from_rest}
+    given = {name: _one_each(name, value, len(states)) for name, value in wanted.items()}
+    calls = []
+    for network, state, X, steps, rest in zip(
+        given["networks"], states, given["Xs"], given["hold"], given["from_rest"], strict=True
+    ):
+        calls.append(call(network, prepare(network, state).copy(), X, steps, trace, rest))
+    advanced = carry_out(calls, engine)
+    for one in calls:
+        traces.check_spikes(one.network.dynamics, one.traces.fired, warns=True)
+    return advanced, [{name: getattr(one.traces, name) for name in trace} for one in calls]
+
+
+def _one_each(name: str, value: Any, count: int) -> list[Any]:
+    single = Network, int, np.integer, bool
+    if isinstance(value, single) or (isinstance(value, np.ndarray) and value.ndim == 2):
+        return [value] * count
+    if len(value) != count:
+        raise InputError(
+            f"{name} has {len(value)} entries; it must have one for each of the {count} states, or be a single one"
+        )
+    return [*value]
+
+
+def call(
+    network: Network,
+    state: State,
+    X: np.ndarray,
+    hold: int,
+    trace: tuple[str, ...] = (),
+    from_rest: bool = False,
+    settled: np.ndarray | None = None,
+) -> Call:
+    """A call, checked, for a state as returned by `prepare`, which will change in place."""
+    at_least(1)("hold", hold)
+    true_or_false("from_rest", from_rest)
+    X = np.array(stimuli("X", X, network.m), state.W.dtype, order="C")
+    kept = traces.empty(trace, len(X) * hold, network.n, state.W.dtype)
+    return Call(network, network.complete(state), X, int(hold), kept, bool(from_rest), settled)
+
+
+def carry_out(calls: Sequence[Call], engine: str) -> list[State]:
+    """Carry out calls that do not depend on each other; the new states."""
+    run = module(engine, len(calls))
+    with np.errstate(over="ignore", invalid="ignore"):
+        if hasattr(run, "advance_many"):
+            return run.advance_many(calls)
+        threads = min((run.threads(one.network) for one in calls), default=1)
+        return list(in_threads(lambda one: run.advance(*one), calls, threads))
+
+
+def in_threads(function: Any, items: Sequence[Any], threads: int) -> Iterator[Any]:
+    if threads == 1 or len(items) < 2:
+        yield from map(function, items)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(function, items)
+
+
+def carried_out(work: Generator[Any, State | None, Result], engine: str) -> Generator[Any, None, Result]:
+    """Carry out each call that the work asks for, and pass on whatever else it yields."""
+    answer = None
+    while True:
+        try:
+            item = work.send(answer)
+        except StopIteration as end:
+            return end.value
+        answer = carry_out([item], engine)[0] if isinstance(item, Call) else None
+        if answer is None:
+            yield item
+
+
+def result_of(work: Generator[Call, State, Result], engine: str) -> Result:
+    """What the work gives, when all its calls have been carried out."""
+    rest = carried_out(cast(Any, work), engine)
+    while True:
+        try:
+            next(rest)
+        except StopIteration as end:
+            return end.value
+
+
+def side_by_side(works: Sequence[Generator[Call, State, object]], engine: str) -> None:
+    """Carry out the works together: the call that each of them waits for, then the next of each, and so on.
+
+    A call that cannot be carried out raises its error where it was asked for, and the others go on.
+    """
+    waiting = dict(enumerate(in_threads(lambda work: next(work, None), works, cores())))
+    while waiting := {number: one for number, one in waiting.items() if one is not None}:
+        answers: list[State | InputError]
+        try:
+            answers = [*carry_out([*waiting.values()], engine)]
+        except InputError as error:
+            answers = [error] if len(waiting) == 1 else [_answer(one, engine) for one in waiting.values()]
+        answered = [*zip((works[number] for number in waiting), answers, strict=True)]
+        asked = in_threads(lambda given: _next_call(*given), answered, cores())
+        waiting = dict(zip([*waiting], asked, strict=True))
+
+
+def _next_call(work: Generator[Call, State, object], answer: State | InputError) -> Call | None:
+    """What the work asks for next, once it has its answer; None at its end."""
+    try:
+        return work.throw(answer) if isinstance(answer, InputError) else work.send(answer)
+    except StopIteration:
+        return None
+
+
+def _answer(one: Call, engine: str) -> State | InputError:
+    try:
+        return carry_out([one], engine)[0]
+    except InputError as error:
+        return error
+
+
 def advance_in_place(
     network: Network,
     state: State,
@@ -61,14 +214,11 @@ def advance_in_place(
 ) -> tuple[State, dict[str, np.ndarray]]:
     """`advance` for a caller who owns the state, as returned by `prepare`, and no longer needs it; and who looks at the
     spikes that are counted in `fired` (`traces.check_spikes`)."""
-    at_least(1)("hold", hold)
-    true_or_false("from_rest", from_rest)
-    X = np.array(stimuli("X", X, network.m), state.W.dtype, order="C")
-    kept = traces.empty(trace, len(X) * hold, network.n, state.W.dtype)
-    state = module(engine).advance(network, network.complete(state), X, int(hold), kept, bool(from_rest))
+    one = call(network, state, X, hold, trace, from_rest)
+    state = module(engine).advance(*one)
     if fired is not None:
-        fired += kept.fired
-    return state, {name: getattr(kept, name) for name in trace}
+        fired += one.traces.fired
+    return state, {name: getattr(one.traces, name) for name in trace}
 
 
 def settle(
@@ -80,29 +230,24 @@ def settle(
     Rows are independent, so their order does not matter, and are distributed over `at_most` this many threads, or over
     all cores. X must be in the state's precision; it is not checked.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
-    frozen, run = network.frozen(), module(engine)
+    frozen, run = network.frozen(), module(engine, len(X))
     state = frozen.complete(state)
     Y = np.empty((len(X), network.n), state.W.dtype)
 
-    def settle_some(rows: slice) -> np.ndarray:
+    def settling(rows: slice) -> Call:
         own = State(state.W, state.M, *(array.copy() for array in state[2:]))  # a frozen network leaves W and M alone
-        counted = traces.empty((), 0, network.n, state.W.dtype)
-        run.advance(frozen, own, X[rows], steps, counted, from_rest=True, settled=Y[rows])
-        return counted.fired
+        return Call(frozen, own, X[rows], steps, traces.empty((), 0, network.n, state.W.dtype), True, Y[rows])
 
     threads = run.threads(network) if at_most is None else min(at_most, run.threads(network))
     size = max(1, min(SETTLED_AT_ONCE, -(-len(X) // threads)))
     if equations.has_third_variable(network.dynamics) or equations.noisy(network.dynamics):
         size = 1  # a slow variable and random numbers would go on from row to row
-    pieces = [slice(start, start + size) for start in range(0, len(X), size)]
-    if threads == 1 or len(pieces) == 1:
-        fired = [settle_some(rows) for rows in pieces]
+    calls = [settling(slice(start, start + size)) for start in range(0, len(X), size)]
+    if hasattr(run, "advance_many"):
+        run.advance_many(calls)
     else:
-        with ThreadPoolExecutor(threads) as pool:
-            fired = list(pool.map(settle_some, pieces))
-    traces.check_spikes(network.dynamics, np.sum(fired, axis=0))
+        list(in_threads(lambda one: run.advance(*one), calls, threads))
+    traces.check_spikes(network.dynamics, np.sum([one.traces.fired for one in calls], axis=0))
     return Y
 
 

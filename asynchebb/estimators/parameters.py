@@ -91,7 +91,7 @@ class Parameters(BaseEstimator):
         Seeds the initial weights and the order in which `fit` shows the data.
     verbose : bool, default=False
         Print a line per pass through the data.
-    engine : "cpu" or "reference", default="cpu"
+    engine : "cpu", "gpu", "reference" or "auto", default="cpu"
     n_jobs : int or None, default=None
         Threads that encode; None or −1: one per core. Learning uses one, and all cores from 4,000 neurons on.
 
@@ -127,7 +127,7 @@ class Parameters(BaseEstimator):
         "tol": or_none(non_negative),
         "validation_fraction": share,
         "scale": norm_or_positive,
-        "engine": partial(one_of, accepted=engines.NAMES),
+        "engine": partial(one_of, accepted=engines.CHOICES),
         "n_jobs": number_of_jobs,
     }
     model: ClassVar[str] = "asynchronous"  # the model that supplies the default rule

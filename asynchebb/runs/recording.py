@@ -12,7 +12,7 @@ import os
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ import numpy as np
 from asynchebb import engines, equations, files, notation
 from asynchebb import progress as display
 from asynchebb.checks import InputError
+from asynchebb.contracts import Call
 from asynchebb.files import atomic, make_writable
 from asynchebb.network import State
 from asynchebb.provenance import versions_in_files
@@ -30,7 +31,7 @@ from asynchebb.runs.layout import COORDINATES, FORMAT, PARTS, STATE, TRACES, sav
 from asynchebb.runs.run import Run
 from asynchebb.runs.saved import open_run
 from asynchebb.runs.silence import SilentNetwork, trouble
-from asynchebb.runs.simulate import Diverged, Snapshot, live
+from asynchebb.runs.simulate import Diverged, Snapshot, work
 
 if TYPE_CHECKING:
     import xarray
@@ -83,13 +84,20 @@ def save_run(
 
     A run that diverges is saved up to that point, and its file says so.
     """
-    engines.module(engine)
+    engine = engines.resolved(engine)
+    return engines.result_of(saving(run, path, engine, on_progress), engine)
+
+
+def saving(
+    run: Run, path: str | Path, engine: str, on_progress: Callable[[int], object]
+) -> Generator[Call, State, tuple[Path, dict[str, np.ndarray] | None]]:
+    """`save_run`, as the calls that it consists of."""
     file = file_of(run, path)
     folder, whole = _parts_folder(file), None
     try:
         if not file.exists():
             make_writable("path", folder.parent, folder)
-            parts, diverged = _run(run, engine, folder, on_progress)
+            parts, diverged = yield from _run(run, engine, folder, on_progress)
             whole = _assemble(run, engine, file, parts, diverged)
     except FileNotFoundError:
         if not file.exists():  # otherwise another process has finished the same run and removed its parts
@@ -108,27 +116,36 @@ def _clear(run: Run, folder: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _run(run: Run, engine: str, folder: Path, on_progress: Callable[[int], object]) -> tuple[list[Part], int | None]:
+def _run(
+    run: Run, engine: str, folder: Path, on_progress: Callable[[int], object]
+) -> Generator[Call, State, tuple[list[Part], int | None]]:
     """All snapshots of the run, both those saved earlier and new ones; and the step at which it diverged, if it did."""
     last = _last_part(run, engine, folder)
     parts: list[Part] = [_part(run, engine, folder, k) for k in range(last.number + 1)] if last else []
     on_disk, since = len(parts), time.perf_counter()
     if last:
         on_progress(last.step + (last.number + 1) * run.steps_per_test)
+    steps: Any = work(run, last, on_progress, engine == "gpu")
+    state: State | None = None
     try:
-        for snapshot in live(run, engine, last, on_progress):
-            arrays = _to_save(snapshot)
-            in_memory = time.perf_counter() - since < NOT_WORTH_A_FILE and snapshot.state.M.nbytes < SMALL
+        while True:
+            item = steps.send(state)
+            if isinstance(item, Call):
+                state = yield item
+                continue
+            state, arrays = None, _to_save(item)
+            in_memory = time.perf_counter() - since < NOT_WORTH_A_FILE and item.state.M.nbytes < SMALL
             parts.append({name: np.copy(array) for name, array in arrays.items()} if in_memory else arrays)
             if not in_memory:
                 for number in range(on_disk, len(parts)):
                     parts[number] = _write_part(_part(run, engine, folder, number), parts[number])
                 on_disk, since = len(parts), time.perf_counter()
+    except StopIteration:
+        return parts, None
     except Diverged as failure:
         if not parts:  # at the very start: there is nothing to save
             raise
         return parts, failure.step
-    return parts, None
 
 
 def file_of(run: Run, path: str | Path) -> Path:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from asynchebb import engines
 from asynchebb.checks import InputError
-from asynchebb.engines import advance_in_place, traces
+from asynchebb.contracts import Call
+from asynchebb.engines import traces
 from asynchebb.network import State
 from asynchebb.runs import testing
 from asynchebb.runs.run import Run
@@ -19,6 +21,9 @@ from asynchebb.runs.run import Run
 # Stimuli are drawn in blocks of this size, each from its own generator, so that what a network sees
 # depends neither on when snapshots are taken nor on where a run was interrupted.
 BLOCK = 256
+
+# Seconds that a call takes, about. On a GPU, where many networks run side by side, it takes a while to hand them over.
+SECONDS, SECONDS_ON_GPU = 0.1, 2.0
 
 
 class Snapshot(NamedTuple):
@@ -68,12 +73,20 @@ def live(run: Run, engine: str, after: Snapshot | None, on_progress: Callable[[i
 
     The state is not copied and changes in place, so a large M is in memory only once.
     """
+    engine = engines.resolved(engine)
+    return engines.carried_out(work(run, after, on_progress, engine == "gpu"), engine)
+
+
+def work(
+    run: Run, after: Snapshot | None, on_progress: Callable[[int], object], on_gpu: bool
+) -> Generator[Call | Snapshot, Any, None]:
+    """The run as the calls that it consists of, which are to be answered by the new state, and its snapshots."""
     tests = [probe.stimulus.sample(_rng(run, 2, q), probe.samples) for q, probe in enumerate(run.probes)]
     stops = run.stops()
     if after is None:
         first, state = 1, run.network.init(_rng(run, 0), run.dtype)
         on_progress(0)
-        yield _snapshot(run, 0, 0, state, {}, tests, engine, on_progress)
+        yield (yield from _snapshot(run, 0, 0, state, {}, tests, on_progress, on_gpu))
     else:
         first, state = after.number + 1, after.state
     fired = np.zeros(2, np.int64)
@@ -82,32 +95,36 @@ def live(run: Run, engine: str, after: Snapshot | None, on_progress: Callable[[i
         start = stops[number - 1][1] if stops[number - 1][0] == phase else 0
         hold, from_rest = run.phases[phase].hold, run.phases[phase].from_rest
         recorded: dict[str, list[np.ndarray]] = {name: [] for name in run.trace}
-        with np.errstate(over="ignore", invalid="ignore"):
-            for X, done in _stimuli(run, phase, start, end):
-                state, traced = advance_in_place(run.network, state, X, hold, engine, run.trace, from_rest, fired)
-                for name, values in traced.items():
-                    recorded[name].append(values.reshape(len(X), hold, -1).mean(axis=1))
-                on_progress(step - (end - done) * hold + number * run.steps_per_test)
+        for X, done in _stimuli(run, phase, start, end, on_gpu):
+            call = engines.call(run.network, state, X, hold, run.trace, from_rest)
+            state = yield call
+            fired += call.traces.fired
+            for name in run.trace:
+                recorded[name].append(getattr(call.traces, name).reshape(len(X), hold, -1).mean(axis=1))
+            on_progress(step - (end - done) * hold + number * run.steps_per_test)
         traces.check_spikes(run.network.dynamics, fired, warns=number == len(stops) - 1)
         traced = {name: _over_time(name, np.concatenate(values)) for name, values in recorded.items()}
-        yield _snapshot(run, number, step, state, traced, tests, engine, on_progress)
+        yield (yield from _snapshot(run, number, step, state, traced, tests, on_progress, on_gpu))
 
 
-def _stimuli(run: Run, phase: int, start: int, end: int) -> Iterator[tuple[np.ndarray, int]]:
-    """The phase's stimuli from start to end, in chunks that take about a tenth of a second to learn."""
-    piece, now = 1, time.perf_counter()
-    largest = (
-        max(1, 2**22 // (run.phases[phase].hold * run.network.n)) if {*traces.PER_NEURON} & {*run.trace} else BLOCK
-    )
-    block, X = -1, np.empty((0, run.network.m))
+def _stimuli(run: Run, phase: int, start: int, end: int, on_gpu: bool) -> Iterator[tuple[np.ndarray, int]]:
+    """The phase's stimuli from start to end, in chunks that take about SECONDS to learn."""
+    hold, stimulus, now = run.phases[phase].hold, run.phases[phase].stimulus, time.perf_counter()
+    largest = max(1, 2**22 // (hold * run.network.n)) if {*traces.PER_NEURON} & {*run.trace} else BLOCK
+    piece, seconds = 1, SECONDS
+    if on_gpu and largest == BLOCK:
+        piece, largest, seconds = 32, 4 * BLOCK, SECONDS_ON_GPU
+    blocks: dict[int, np.ndarray] = {}  # those that are shown now
     while start < end:
-        if block != start // BLOCK:
-            block = start // BLOCK
-            X = run.phases[phase].stimulus.sample(_rng(run, 1, phase, block), BLOCK)
-        stop = min(end, start + piece, (block + 1) * BLOCK)
-        yield X[start - block * BLOCK : stop - block * BLOCK], stop
+        stop = min(end, start + piece)
+        if not on_gpu:
+            stop = min(stop, (start // BLOCK + 1) * BLOCK)
+        needed = range(start // BLOCK, (stop - 1) // BLOCK + 1)
+        blocks = {k: blocks[k] if k in blocks else stimulus.sample(_rng(run, 1, phase, k), BLOCK) for k in needed}
+        rows = [blocks[k][max(start - k * BLOCK, 0) : stop - k * BLOCK] for k in needed]
+        yield rows[0] if len(rows) == 1 else np.concatenate(rows), stop
         before, now = now, time.perf_counter()
-        piece = min(largest, 2 * piece) if now - before < 0.1 else max(1, piece // 2)
+        piece = min(largest, 2 * piece) if now - before < seconds else max(1, piece // 2)
         start = stop
 
 
@@ -123,18 +140,18 @@ def _snapshot(
     state: State,
     traced: dict[str, np.ndarray],
     tests: list[np.ndarray],
-    engine: str,
     on_progress: Callable[[int], object],
-) -> Snapshot:
+    on_gpu: bool,
+) -> Generator[Call, State, Snapshot]:
     """Test the network with each probe. It has diverged if its weights, or its rates in a test, are not finite."""
     if not state.is_finite():
         raise Diverged(run, step)
     responses, before = [], step + number * run.steps_per_test
-    with np.errstate(over="ignore", invalid="ignore"):
-        for X, probe in zip(tests, run.probes, strict=True):
-            told = partial(_tell, on_progress, before)
-            responses.append(testing.respond(run.network, state, X, probe.hold, engine, probe.from_rest, told))
-            before += probe.samples * probe.hold
+    for X, probe in zip(tests, run.probes, strict=True):
+        told = partial(_tell, on_progress, before)
+        test = testing.responding(run.network, state, X, probe.hold, probe.from_rest, told, on_gpu)
+        responses.append((yield from test))
+        before += probe.samples * probe.hold
     if not all(np.isfinite(response.mean_activity).all() for response in responses):
         raise Diverged(run, step)
     measured: dict[str, np.ndarray] = {}

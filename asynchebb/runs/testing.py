@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from asynchebb import engines, equations, metrics
 from asynchebb.checks import InputError, at_least, stimuli
-from asynchebb.contracts import Stimulus
+from asynchebb.contracts import Call, Stimulus
 from asynchebb.engines import traces
 from asynchebb.measures import error, error_last, error_sd, factors_of
 from asynchebb.network import Network, State
@@ -53,6 +53,20 @@ def respond(
     variable of the dynamics, like a homeostatic threshold, starts from the state's at each.
     Where y = 0 (or x = 0) there is no reconstruction, and the error is 1.
     """
+    engine = engines.resolved(engine)
+    return engines.result_of(responding(network, state, X, hold, from_rest, on_progress, engine == "gpu"), engine)
+
+
+def responding(
+    network: Network,
+    state: State,
+    X: np.ndarray,
+    hold: int,
+    from_rest: bool,
+    on_progress: Callable[[int], object] = lambda steps: None,
+    on_gpu: bool = False,
+) -> Generator[Call, State, Response]:
+    """`respond`, as the calls that it consists of; on a GPU a few large ones."""
     X = stimuli("X", X, network.m)
     at_least(1)("hold", hold)
     if not len(X):
@@ -60,14 +74,29 @@ def respond(
     W = np.asarray(state.W)  # reconstructed in the network's own precision: half the time for float32
     errors, rates = np.empty((len(X), hold)), np.empty((len(X), network.n), W.dtype)
     activity, active, spiking = np.zeros(network.n), 0.0, equations.spikes(network.dynamics)
-    with one_blas_thread():
-        for number, (x, Y) in enumerate(_rates(network, state, X, hold, engine, from_rest)):
-            read = read_out(Y) if spiking else Y
-            errors[number] = 1 - np.concatenate([metrics.reconstruction_cosines(W, x, part) for part in _parts(read)])
-            rates[number] = read[-1]
-            activity += Y.mean(axis=0, dtype=np.float64) / len(X)
-            active += np.count_nonzero(read > 0) / (len(X) * hold)
-            on_progress((number + 1) * hold)
+    frozen = network.frozen()
+    own = engines.prepare(frozen, state)
+    own = State(own.W, own.M, *(array.copy() for array in own[2:]))  # a frozen network does not touch W and M
+    h, fired, number = own.h.copy(), np.zeros(2, np.int64), 0
+    several = max(1, 2 ** (24 if on_gpu else 20) // (hold * network.n))  # in one call, which takes a while to begin
+    if equations.has_third_variable(network.dynamics):
+        several = 1  # it would go on from stimulus to stimulus
+    for start in range(0, len(X), several):
+        own.h[:] = h
+        call = engines.call(frozen, own, X[start : start + several], hold, ("y",), from_rest)
+        own = yield call
+        fired += call.traces.fired
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            for Y in call.traces.y.reshape(len(call.X), hold, -1):
+                read = read_out(Y) if spiking else Y
+                cosines = [metrics.reconstruction_cosines(W, X[number], part) for part in _parts(read)]
+                errors[number] = 1 - np.concatenate(cosines)
+                rates[number] = read[-1]
+                activity += Y.mean(axis=0, dtype=np.float64) / len(X)
+                active += np.count_nonzero(read > 0) / (len(X) * hold)
+                number += 1
+                on_progress(number * hold)
+    traces.check_spikes(network.dynamics, fired)
     return Response(errors, rates, activity, float(active))
 
 
@@ -127,22 +156,3 @@ def known(response: Response, state: State, X: np.ndarray, stimulus: Stimulus) -
 def _parts(Y: np.ndarray, steps: int = 50) -> list[np.ndarray]:
     """The rates of some steps at a time: at first many neurons may be active, and soon few."""
     return [Y[start : start + steps] for start in range(0, len(Y), steps)]
-
-
-def _rates(
-    network: Network, state: State, X: np.ndarray, hold: int, engine: str, from_rest: bool
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Each stimulus and the rates at each step of it, learning nothing."""
-    frozen = network.frozen()
-    W, M, *rest = engines.prepare(frozen, state)
-    state = State(W, M, *(array.copy() for array in rest))  # a frozen network does not touch W and M
-    h, fired = state.h.copy(), np.zeros(2, np.int64)
-    several = max(1, 2**20 // (hold * network.n))  # in one call, which takes a while to begin
-    if equations.has_third_variable(network.dynamics):
-        several = 1  # it would go on from stimulus to stimulus
-    for start in range(0, len(X), several):
-        shown = X[start : start + several]
-        state.h[:] = h
-        state, seen = engines.advance_in_place(frozen, state, shown, hold, engine, ("y",), from_rest, fired)
-        yield from zip(shown, seen["y"].reshape(len(shown), hold, -1), strict=True)
-    traces.check_spikes(network.dynamics, fired)

@@ -29,7 +29,7 @@ from asynchebb.sweeps.folder import SILENT, Folder, Points, Status
 from asynchebb.sweeps.grid import Grid, grid
 from asynchebb.sweeps.sampling import Range as Range
 from asynchebb.sweeps.sampling import search_runs, space_of
-from asynchebb.sweeps.work import run_points
+from asynchebb.sweeps.work import engine_for, run_points
 
 if TYPE_CHECKING:
     import xarray
@@ -172,10 +172,10 @@ def run_all(
     work: list[int] | None = None,
 ) -> tuple[Points, Status]:
     """Compute the runs that are not finished yet, and save them in the folder with these axes."""
-    engines.module(engine)
     folder, prepared = Folder(out), False
     try:
         with executor as opened:
+            engine = engine_for(engine, opened, len(runs))
             folder.prepare()
             prepared = True
             points = folder.write_grid(title, axes, runs, work)

@@ -168,6 +168,10 @@ class OnDask:
         self._client, self._executor = client, client.get_executor(pure=False)
         self._seen = time.monotonic()
 
+    @property
+    def workers(self) -> int:
+        return len(self._client.scheduler_info()["workers"])
+
     def submit(self, function: Callable[..., Any], argument: Any) -> Task:
         return self._executor.submit(function, argument)
 

@@ -19,7 +19,7 @@ from asynchebb.measures import MEASURES, factors_of
 from asynchebb.runs.run import Run
 from asynchebb.sweeps.folder import Folder, Points, Status, read
 from asynchebb.sweeps.grid import axis_from_text, holds_whole_numbers, labels, pair_from_text, varied
-from asynchebb.sweeps.work import run_points
+from asynchebb.sweeps.work import engine_for, run_points
 
 SAMPLERS = ("adaptive", "random")
 GOALS = ("less", "more")
@@ -150,6 +150,7 @@ def search_runs(
     before = read(folder.grids / f"{name}.json").get("axes", [[{"values": []}]])
     trials = max(trials, len(before[0][0]["values"]))  # a search that has gone further keeps what it has
     with executor as opened:
+        engine = engine_for(engine, opened, batch * seeds)
         folder.prepare()
         try:
             while len(chosen) < trials:

@@ -10,28 +10,33 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from asynchebb.contracts import Executor, Task
+from asynchebb import engines
+from asynchebb.checks import InputError
+from asynchebb.contracts import Call, Executor, Task
+from asynchebb.engines.gpu import device
 from asynchebb.files import disk_is_full
+from asynchebb.network import State
 from asynchebb.runs.layout import NOT_MEASURES
-from asynchebb.runs.recording import save_run
+from asynchebb.runs.recording import saving
 from asynchebb.runs.run import Run
 from asynchebb.runs.saved import summary
 from asynchebb.runs.silence import trouble
 from asynchebb.runs.simulate import Diverged
-from asynchebb.sweeps.executors import Stopped, cancel, check, is_death, renew
+from asynchebb.sweeps.executors import Local, Stopped, cancel, check, is_death, renew
 from asynchebb.sweeps.folder import DIGEST, SILENT, Claim, Folder, Points, Status, abandoned, claimed, digest
 from asynchebb.threads import one_thread
 
 # A task takes several short runs: up to this many Euler steps, or a fraction 1/TASKS of all steps if that is less.
 STEPS_PER_TASK, TASKS = 4_000_000, 32
+SIDE_BY_SIDE = 528  # runs that a GPU computes at a time
 TRIES = 3  # for a run whose process keeps dying
 PATIENCE = 20  # seconds
 
@@ -39,31 +44,53 @@ PATIENCE = 20  # seconds
 # On a worker
 
 
-def run_task(task: tuple[str, str, str, list[int]]) -> str | None:
-    """Compute these runs of a sweep one after another. An error in one is recorded, and the others continue.
+def run_task(task: tuple[str, str, str, list[int], int]) -> str | None:
+    """Compute these runs of a sweep: one after another, or on a GPU side by side. An error in one is recorded, and the
+    others continue.
 
     Runs that another process is computing are left to it and only waited for. Returns the reason if no
     run could be computed at all.
     """
-    path, file, engine, indices = task
+    path, file, engine, indices, number = task
     folder = Folder(path)
     if not _soon(lambda: Path(file).exists()):
         return f"a worker does not see {file}; workers must see the sweep's folder under the same path"
+    try:
+        engines.resolved(engine)
+    except InputError as error:
+        return str(error)
     runs = _runs_of(file)
-    left = deque(runs[index] for index in indices)
+    left, at_once = [runs[index] for index in indices], SIDE_BY_SIDE if engine == "gpu" else 1
     with one_thread():
-        while left:
-            run = left.popleft()
-            if folder.has_ended(run.identity):
-                continue
-            with claimed(folder, run.identity) as claim:
-                if claim is None:
-                    left.append(run)
-                elif reason := _run_one(run, folder, engine, claim):
-                    return reason
-            if claim is None:
+        while left := [run for run in left if not folder.has_ended(run.identity)]:
+            with ExitStack() as stack:
+                claims = {run: stack.enter_context(claimed(folder, run.identity)) for run in left[:at_once]}
+                mine = {run: claim for run, claim in claims.items() if claim is not None}
+                reasons: list[str] = []
+                _carry_out(
+                    {run: _work(run, folder, engine, claim, reasons) for run, claim in mine.items()}, engine, number
+                )
+            if reasons:
+                return reasons[0]
+            left = left[at_once:] + [run for run in claims if run not in mine]
+            if not mine:
                 time.sleep(0.5 / len(left))
     return None
+
+
+def _carry_out(works: Mapping[Run, Generator[Call, State, None]], engine: str, number: int) -> None:
+    """Carry out the runs side by side. Those with the same equations take steps of about the same length, so that none
+    of them waits for another; those with others go on beside them."""
+    alike: dict[Any, list[Generator[Call, State, None]]] = defaultdict(list)
+    for run, work in works.items():
+        alike[type(run.network.dynamics), type(run.network.rule), type(run.network.schedule)].append(work)
+
+    def carry_out(some: list[Generator[Call, State, None]]) -> None:
+        if engine == "gpu":
+            device.choose(number)
+        engines.side_by_side(some, engine)
+
+    list(engines.in_threads(carry_out, [*alike.values()], len(alike)))
 
 
 @lru_cache(maxsize=1)
@@ -83,9 +110,11 @@ def _soon(condition: Callable[[], bool]) -> bool:
     return True
 
 
-def _run_one(run: Run, folder: Folder, engine: str, claim: Claim) -> str | None:
+def _work(run: Run, folder: Folder, engine: str, claim: Claim, reasons: list[str]) -> Generator[Call, State, None]:
+    """The run, as the calls that it consists of; the reason if nothing could be saved is added to `reasons`."""
     try:
-        file, whole = save_run(run, folder.file(run.identity, "nc"), engine, lambda steps: claim.touch())
+        saved = saving(run, folder.file(run.identity, "nc"), engine, lambda steps: claim.touch())
+        file, whole = yield from saved
         content = {**measures(run, file, whole), DIGEST: digest(file)}
         folder.write(folder.file(run.identity, "json"), content)
         folder.file(run.identity, "failed").unlink(missing_ok=True)
@@ -101,8 +130,7 @@ def _run_one(run: Run, folder: Folder, engine: str, claim: Claim) -> str | None:
             folder.write(folder.file(run.identity, "failed"), content)
         except Exception as error:
             reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-            return f"nothing can be written to {str(folder.path)!r} ({reason})"
-    return None
+            reasons.append(f"nothing can be written to {str(folder.path)!r} ({reason})")
 
 
 def measures(run: Run, file: Path, whole: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -122,6 +150,11 @@ def measures(run: Run, file: Path, whole: Mapping[str, Any] | None) -> dict[str,
 
 
 # Distributing the tasks
+
+
+def engine_for(name: str, executor: Executor, runs: int) -> str:
+    """The engine for so many runs. Workers elsewhere may have a GPU where this machine has none."""
+    return name if name == "gpu" and not isinstance(executor, Local) else engines.resolved(name, runs)
 
 
 def run_points(
@@ -196,11 +229,15 @@ def _submit(
     """Submit the runs in portions; returns the tasks with their runs."""
     number = {identity: index for index, identity in enumerate(dict.fromkeys(points.identities))}
     path, tasks = str(points.folder.path), []
-    portions = _portions(runs, min(steps, sum(run.steps for run in runs) // TASKS), getattr(executor, "jobs", None))
+    jobs = getattr(executor, "jobs", None)
+    if engine == "gpu":  # each task fills a GPU
+        cards = device.count() if isinstance(executor, Local) else getattr(executor, "workers", jobs)
+        jobs = max(cards or 1, -(-len(runs) // SIDE_BY_SIDE))
+    portions = _portions(runs, min(steps, sum(run.steps for run in runs) // TASKS), jobs)
     try:
         with getattr(executor, "batch", nullcontext)():
-            for portion in portions:
-                task = (path, str(file), engine, [number[run.identity] for run in portion])
+            for card, portion in enumerate(portions):
+                task = (path, str(file), engine, [number[run.identity] for run in portion], card)
                 tasks.append((executor.submit(run_task, task), portion))
     except Exception as error:
         raise Stopped(f"the executor does not accept tasks ({error!r})") from error

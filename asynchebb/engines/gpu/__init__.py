@@ -1,0 +1,256 @@
+"""The engine for NVIDIA GPUs: one thread block per network, hundreds of networks side by side.
+
+The loop is CUDA C++ (`*.cu`), compiled for each combination of equations, which are translated from Python
+(`translate.py`). What is computed, and why it is exact, is said there; how a network is laid out on the device, here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from asynchebb import equations
+from asynchebb.checks import InputError
+from asynchebb.contracts import Call
+from asynchebb.engines.gpu import device, program
+from asynchebb.engines.gpu.program import Geometry
+from asynchebb.engines.traces import Traces
+from asynchebb.network import VANISHING, Network, State
+from asynchebb.threads import cores
+
+ALIGNED = 64  # a column of M begins at a multiple of so many numbers
+MEMORY = 0.9  # the share of the GPU's free memory that is used
+
+
+def advance(
+    network: Network,
+    state: State,
+    X: np.ndarray,
+    hold: int,
+    traces: Traces,
+    from_rest: bool = False,
+    settled: np.ndarray | None = None,
+) -> State:
+    return advance_many([Call(network, state, X, hold, traces, from_rest, settled)])[0]
+
+
+def advance_many(calls: Sequence[Call]) -> list[State]:
+    """Run all these networks side by side; each gets the same bits as by itself.
+
+    States may share W and M if the networks are frozen. As many networks are run at a time as the GPU has memory for.
+    """
+    gpu = device.current()
+    _compile(gpu, calls)
+    used = Counter(id(call.state.M) for call in calls)
+    with gpu.failures():
+        for batch in _batches(gpu, calls):
+            _run(gpu, batch, used)
+    return [call.state for call in calls]
+
+
+def _batches(gpu: Any, calls: Sequence[Call]) -> Iterator[list[Call]]:
+    """The calls in portions that fit in the GPU's memory."""
+    free = MEMORY * gpu.free_memory()
+    batch: list[Call] = []
+    taken = 0
+    for call in calls:
+        needed = bytes_of(call)
+        if needed > free:
+            raise InputError(
+                f"a network with n = {call.network.n} and m = {call.network.m} needs {needed / 1e9:.2f} GB of the "
+                f"GPU's memory for {len(call.X)} stimuli, and {free / 1e9:.2f} GB are available; use a smaller n, "
+                "fewer stimuli per call, no traces, float32, or the engine cpu"
+            )
+        if batch and taken + needed > free:
+            yield batch
+            batch, taken = [], 0
+        batch.append(call)
+        taken += needed
+    if batch:
+        yield batch
+
+
+def bytes_of(call: Call) -> int:
+    """What a call takes of the GPU's memory, at most."""
+    arrays = [*call.state, call.X, *call.traces, *(() if call.settled is None else (call.settled,))]
+    rows = _stride(call.network) * (call.network.n + program.NUMBER_ROWS)
+    return sum(array.nbytes for array in arrays) + rows * call.state.W.itemsize + 32 * _stride(call.network)
+
+
+def _compile(gpu: Any, calls: Sequence[Call]) -> None:
+    """Compile what these calls need, several programs at a time."""
+    sources = {program.source(gpu.words, *_kind(gpu, call)) for call in calls}
+    if len(sources) > 1:
+        with ThreadPoolExecutor(min(len(sources), cores())) as pool:
+            list(pool.map(gpu.program, sources))
+
+
+def _kind(gpu: Any, call: Call) -> tuple[tuple[type, type, type], np.dtype, Geometry]:
+    dtype = call.state.W.dtype
+    return program.classes_of(call.network), dtype, geometry_of(gpu, call, dtype)
+
+
+def _run(gpu: Any, calls: Sequence[Call], used: Mapping[int, int]) -> None:
+    kinds: dict[Any, list[Call]] = defaultdict(list)
+    for call in sorted(
+        calls, key=lambda call: -len(call.X) * call.hold
+    ):  # the longest first, lest one is left to the end
+        kinds[_kind(gpu, call)].append(call)
+    loaded: dict[Any, list[Member]] = {}
+    records = []  # on the GPU until all have run
+    for kind, group in kinds.items():
+        compiled = gpu.program(program.source(gpu.words, *kind))
+        with gpu.stream(kind):  # kinds run side by side
+            shared: dict[int, Any] = {}  # arrays of several states, by their identity
+            members = [Member(gpu, call, kind[2], shared if used[id(call.state.M)] > 1 else None) for call in group]
+            record = np.array([member.record for member in members], program.record(kind[1]))
+            records.append(gpu.put(record.view(np.uint8)))
+            gpu.launch(compiled, kind[2], records[-1], len(members))
+        loaded[kind] = members
+    for kind, members in loaded.items():
+        with gpu.stream(kind):
+            for member in members:
+                member.take_back()
+
+
+def threads(network: Network) -> int:
+    """One call at a time: a batch fills the device by itself."""
+    return 1
+
+
+def geometry_of(gpu: Any, call: Call, dtype: np.dtype) -> Geometry:
+    """How this network is laid out. It must not depend on its state: a run may be cut anywhere."""
+    few, few_and_many_active, many, any_number = gpu.geometries[dtype]
+    network = call.network
+    if not getattr(network.dynamics, "additive", False):
+        return any_number
+    # Does inhibition move a silent neuron out of reach? Then most are far, and else all are near.
+    drifts = bool(network.dynamics.step(0.0, -1.0)[0] < 0)
+    if drifts or network.n <= few.near_rows:
+        at_the_end = quiet(network.schedule, call.hold) == call.hold - 1  # where neurons learn rarely, more are active
+        return few_and_many_active if at_the_end else few
+    return many if network.n <= many.near_rows else any_number
+
+
+class _Count:
+    """The unknown c of a neuron, and what is added to it; anything else that is made of it is unknown."""
+
+    def __init__(self, more: int | None = 0) -> None:
+        self.more = more
+
+    def __add__(self, other: Any) -> _Count:
+        return _Count(self.more + other if isinstance(other, int) and self.more is not None else None)
+
+    def __mul__(self, other: Any) -> _Count:
+        return _Count(self.more if other is True or other == 1 else None)
+
+    def __and__(self, other: Any) -> Any:
+        return False if other is False else _Count(None)
+
+    def _unknown(self, *other: Any) -> _Count:
+        return _Count(None)
+
+    __radd__, __rmul__, __rand__ = __add__, __mul__, __and__
+    __gt__ = __ge__ = __lt__ = __le__ = __sub__ = __rsub__ = __or__ = __ror__ = __truediv__ = __rtruediv__ = _unknown
+    __pow__ = __rpow__ = __neg__ = __eq__ = __ne__ = _unknown  # type: ignore[assignment]
+
+
+@lru_cache(maxsize=1000)
+def quiet(schedule: Any, hold: int) -> int:
+    """For how many steps of a hold a silent neuron's gate is certainly closed while its c counts on, whatever c is."""
+    takes, _ = equations.takes_and_gives("schedule", "gate", schedule.__class__)
+    given = {"y_i": 0.0, "n_i": 0, "c_i": _Count(), "hold": hold}
+    for k in range(hold):
+        try:
+            beta, c = schedule.gate(*(given.get(name, k) for name in takes))
+        except Exception:  # it does something with c that is not foreseen here
+            return k
+        if isinstance(beta, _Count) or beta or not isinstance(c, _Count) or c.more != 1:
+            return k
+    return hold
+
+
+def _stride(network: Network) -> int:
+    return -(-max(network.n, network.m) // ALIGNED) * ALIGNED
+
+
+class Member:
+    """A network of a batch, on the device."""
+
+    def __init__(self, gpu: Any, call: Call, geometry: Geometry, shared: dict[int, Any] | None) -> None:
+        self.gpu, self.call, self.owns_weights = gpu, call, shared is None
+        network, state, traces = call.network, call.state, call.traces
+        n, m, dtype = network.n, network.m, state.W.dtype
+        stride = _stride(network)
+        weights = {"W": partial(gpu.put, state.W), "P": partial(gpu.put_rows, state.M.T, stride)}
+        if shared is None:
+            held = {name: put() for name, put in weights.items()}
+        else:
+            for name, put in weights.items():
+                key = id(state.W if name == "W" else state.M)
+                if key not in shared:
+                    shared[key] = put()
+            held = {"W": shared[id(state.W)], "P": shared[id(state.M)]}
+        numbers = np.zeros((program.NUMBER_ROWS, stride), dtype)
+        numbers[program.U, :n], numbers[program.Y, :n], numbers[program.A, :n] = state.u, state.y, state.a
+        if state.h.size:
+            numbers[program.H, :n] = state.h
+        counts = np.zeros((program.COUNT_ROWS, stride), np.int64)
+        counts[program.C, :n] = state.c
+        if state.recent.size:
+            counts[program.SPIKES, :n] = state.recent.sum(axis=0, dtype=np.int64)
+        self.arrays = {
+            **held,
+            "X": gpu.put(call.X),
+            "numbers": gpu.put(numbers),
+            "counts": gpu.put(counts),
+            "lists": gpu.empty((program.LIST_ROWS, stride), np.int32),
+            "truths": gpu.empty((program.TRUTH_ROWS, stride), np.uint8),
+            "recent": gpu.put(state.recent) if state.recent.size else None,
+            "settled": None if call.settled is None else gpu.empty(call.settled.shape, dtype),
+        }
+        for kind in ("dynamics", "schedule", "rule"):
+            constants = [*equations.constants(getattr(network, kind)).values(), 0]
+            self.arrays[kind] = gpu.put(np.array(constants, dtype))
+        for name, trace in zip(traces._fields, traces, strict=True):
+            where = name if name == "fired" else f"trace_{name}"
+            self.arrays[where] = (
+                gpu.zeros(trace.shape, np.uint8 if trace.dtype == bool else trace.dtype) if trace.size else None
+            )
+        floor, decay = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "decay", 0.0)
+        spiking = equations.spikes(network.dynamics)
+        given = {"n": n, "m": m, "stride": stride, "stimuli": len(call.X), "hold": call.hold}
+        given |= {"from_rest": call.from_rest, "lazy": geometry.rows > 0, "all_near": traces.burst.size > 0}
+        given |= {"has_memory": equations.has_memory(type(network.dynamics)), "spiking": spiking}
+        given |= {"noisy": equations.noisy(network.dynamics), "events": spiking and decay > 0}
+        given |= {"window": equations.window(network.schedule), "clock": int(state.t)}
+        given |= {"quiet": quiet(network.schedule, call.hold)}
+        given |= {name: 0 if array is None else gpu.address(array) for name, array in self.arrays.items()}
+        given |= {"floor": floor, "smallest": VANISHING, "decay": decay, "x_x": 0}
+        self.record = tuple(given[name] for name in program.record(dtype).names or ())
+
+    def take_back(self) -> None:
+        """Put what has changed into the call's arrays."""
+        gpu, call, state, n = self.gpu, self.call, self.call.state, self.call.network.n
+        numbers, counts = gpu.get(self.arrays["numbers"]), gpu.get(self.arrays["counts"])
+        if self.owns_weights:
+            gpu.get(self.arrays["W"], state.W)
+            gpu.get_rows(self.arrays["P"], n, state.M.T)
+        state.u[:], state.y[:], state.a[:] = (numbers[row, :n] for row in (program.U, program.Y, program.A))
+        state.c[:] = counts[program.C, :n]
+        if state.h.size:
+            state.h[:] = numbers[program.H, :n]
+        if state.recent.size:
+            gpu.get(self.arrays["recent"], state.recent)
+        state.t[...] += len(call.X) * call.hold
+        if call.settled is not None:
+            gpu.get(self.arrays["settled"], call.settled)
+        for name, trace in zip(call.traces._fields, call.traces, strict=True):
+            array = self.arrays[name if name == "fired" else f"trace_{name}"]
+            if array is not None:
+                trace += gpu.get(array).view(trace.dtype)

@@ -1,0 +1,56 @@
+// Show all its stimuli to a network.
+
+DEVICE void rest(Net& net) {  // u, y = step(0, 0), or 0
+    for EACH(i, net.n) {
+        real u = 0, y = 0, unused;
+        if (!net.has_memory) step(net.dynamics, 0, 0, 0, 0, 0, u, y, unused, unused);
+        ROW(U)[i] = u, ROW(Y)[i] = y, COUNT(SPIKES)[i] = 0;
+        for (int place = 0; place < net.window; place++) net.recent[place * net.n + i] = 0;
+    }
+}
+
+#if RESIDENT
+typedef Resident Memory;
+#else
+typedef Shared Memory;
+#endif
+SIZE(shared_bytes, sizeof(Memory));
+
+KERNEL(advance, Net* nets) {
+    Memory& memory = *(Memory*)SHARED_MEMORY;
+    Shared& shared = *(Shared*)&memory;  // it is the first thing in there
+    Net& net = shared.net;
+    if (THREAD == 0) net = nets[BLOCK];
+    sync();
+    for (int stimulus = 0; stimulus < net.stimuli; stimulus++) {
+        const real* x = net.X + (size_t)stimulus * net.m;
+        long long hold_start = (long long)stimulus * net.hold;
+        if (net.from_rest) rest(net);
+        int pixels = list_where(shared, net.m, LIST(PIXELS), [=](int j) { return x[j] != 0; });
+        if (WARP == 0) {
+            real squares = 0;
+            for (int j = LANE; j < net.m; j += 32) squares = plus(x[j], x[j], squares);
+            squares = sum_of_warp(squares);
+            if (LANE == 0) net.x_x = squares;
+        }
+        for EACH(i, net.n) ROW(SCALE)[i] = ROW(S)[i] = 1, ROW(SHIFT)[i] = ROW(MEAN)[i] = 0, TRUTH(GROWN)[i] = 0;
+        feed_forward(net, x, pixels);
+        sync();
+        int k = 0, length = net.lazy ? 4 : (int)net.hold;
+        while (k < net.hold) {
+#if RESIDENT
+            bool again = true;
+            while (net.lazy && again && net.hold - k >= WORTHWHILE)
+                k = run_few(net, memory, x, pixels, hold_start, k, again);
+            if (k == net.hold) break;
+#endif
+            int steps = net.hold - k < length ? (int)net.hold - k : length;
+            run_all(net, shared, x, pixels, hold_start, k, steps);
+            k += steps, length *= 2;
+        }
+        fold(net, shared, x);
+        if (net.settled)
+            for EACH(i, net.n) net.settled[(size_t)stimulus * net.n + i] = net.spiking ? ROW(MEAN)[i] : ROW(Y)[i];
+        sync();
+    }
+}

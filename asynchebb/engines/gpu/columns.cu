@@ -1,0 +1,268 @@
+// What all of the engine's code works with: a network's arrays, lists of neurons, and passes over W and M.
+//
+// One thread block runs one network. M is kept by presynaptic column: m_ij is at P[j * stride + i]. During a hold
+// M = diag(s) M̂ and W is to become scale_i w_i + shift_i x; at its end both are as they should be (`fold`), so that a
+// run may be cut at any stimulus and goes on to the same bits. All sums are taken in an order that depends on the
+// network's state alone. The equations (`step`, `gate`, `rate`, `leak_w`, `leak_m`) are translated from Python.
+
+#define SMALLEST_SCALE ((real)1e-9)  // a row whose scale or s has come down to this is brought back to 1
+#define ROW(name) (net.numbers + (name) * net.stride)
+#define COUNT(name) (net.counts + (name) * net.stride)
+#define LIST(name) (net.lists + (name) * net.stride)
+#define TRUTH(name) (net.truths + (name) * net.stride)
+#define EACH(i, count) (int i = (int)THREAD; i < (int)(count); i += THREADS)  // a block's threads share the work
+#define WARP ((int)(THREAD / 32))
+#define LANE ((int)(THREAD % 32))
+#define WARPS (THREADS / 32)
+
+// Per neuron: u, y, a and h; b = Wx; what its rows of W and M are still to be multiplied by, and how often x is to be
+// added; the inhibition M̂ y; the terms of an update; the sum of its y since few were first run apart; its y before a
+// step; the mean of its y over the second half of a presentation.
+enum { U, Y, A, H, B, S, SCALE, SHIFT, INHIBITION, ETA, KEEP_W, GAIN_W, KEEP_M, GAIN_M, SUM, BEFORE, MEAN, NUMBER_ROWS };
+enum { C, SPIKES, NEW_C, COUNT_ROWS };                // steps since the last update; spikes in the window
+enum { ACTIVE, LISTED, PIXELS, LIST_ROWS };           // neurons with y ≠ 0; other neurons; pixels with x ≠ 0
+enum { GROWN, OPENED, NEAR, TRUTH_ROWS };             // has the row of M grown; is the gate open; is it run apart
+
+struct Shared {  // of a block
+    Net net;  // a copy
+    int part[WARPS];
+    long long active[3];  // neurons with y ≠ 0 at this step, the one before and the next
+};
+
+struct alignas(16) Four { real of[4]; };
+
+DEVICE Four at_once(const Four* four) {  // from shared memory; several of these are asked for together
+    Four found;
+    read_shared(found.of, four->of);
+    return found;
+}
+
+DEVICE real plus(real a, real b, real c) { return MULTIPLY_ADD(a, b, c); }  // a b + c
+
+// List the i < count for which the condition holds, in ascending order. Gives how many there are.
+template <typename Condition>
+DEVICE int list_where(Shared& shared, int count, int* list, Condition condition) {
+    int found = 0;
+    for (int start = 0; start < count; start += THREADS) {
+        int i = start + (int)THREAD;
+        bool is_in = i < count && condition(i);
+        unsigned lanes = vote(is_in);
+        if (LANE == 0) shared.part[WARP] = popcount(lanes);
+        sync();
+        int before = found;
+        for (int warp = 0; warp < WARPS; warp++) {
+            if (warp < WARP) before += shared.part[warp];
+            found += shared.part[warp];
+        }
+        if (is_in) list[before + popcount(lanes & ((1u << LANE) - 1))] = i;
+        sync();
+    }
+    return found;
+}
+
+DEVICE int list_active(Net& net, Shared& shared) {
+    real* y = ROW(Y);
+    return list_where(shared, net.n, LIST(ACTIVE), [=](int i) { return y[i] != 0; });
+}
+
+DEVICE real sum_of_warp(real x) {
+    for (int apart = 16; apart; apart /= 2) x += shuffle_xor(x, apart);
+    return x;
+}
+
+// b = W @ x over the pixels that are not 0; a warp for a row, sixteen at a time.
+APART void feed_forward(Net& net, const real* x, int pixels) {
+    const int AT_ONCE = 16;
+    real* b = ROW(B);
+    int *listed = LIST(PIXELS), n = net.n, m = net.m;
+    int pixel = LANE < pixels ? listed[LANE] : 0;  // the first of this lane: mostly the only one
+    real value = LANE < pixels ? x[pixel] : (real)0;
+    for (int first = WARP; first < n; first += AT_ONCE * WARPS) {
+        real sum[AT_ONCE];
+        UNROLL for (int r = 0; r < AT_ONCE; r++)
+            sum[r] = first + r * WARPS < n ? net.W[(size_t)(first + r * WARPS) * m + pixel] : (real)0;
+        UNROLL for (int r = 0; r < AT_ONCE; r++) sum[r] = sum[r] * value;
+        for (int p = LANE + 32; p < pixels; p += 32) {
+            int j = listed[p];
+            real weight[AT_ONCE], x_j = x[j];
+            UNROLL for (int r = 0; r < AT_ONCE; r++)
+                weight[r] = first + r * WARPS < n ? net.W[(size_t)(first + r * WARPS) * m + j] : (real)0;
+            UNROLL for (int r = 0; r < AT_ONCE; r++) sum[r] = plus(weight[r], x_j, sum[r]);
+        }
+        UNROLL for (int apart = 16; apart; apart /= 2)
+            UNROLL for (int r = 0; r < AT_ONCE; r++) sum[r] += shuffle_xor(sum[r], apart);
+        UNROLL for (int r = 0; r < AT_ONCE; r++)
+            if (LANE == 0 && first + r * WARPS < n) b[first + r * WARPS] = sum[r];
+    }
+}
+
+// Σ_j m̂_ij y_j over the listed j, for the rows i, i + THREADS, … that are wanted; many weights are on their way at a time.
+template <typename Rate, typename Wanted, typename Take>
+DEVICE void sum_columns(Net& net, const int* list, int count, Rate rate, Wanted wanted, Take take) {
+    const int TOGETHER = THREADS < 512 ? 4 : 1, AT_ONCE = THREADS < 512 ? 8 : 16;
+    int n = net.n, stride = net.stride;
+    for (int first = (int)THREAD; first < n; first += TOGETHER * THREADS) {
+        real sum[TOGETHER];
+        bool is_wanted[TOGETHER];
+        UNROLL for (int r = 0; r < TOGETHER; r++)
+            sum[r] = 0, is_wanted[r] = first + r * THREADS < n && wanted(first + r * THREADS);
+        for (int q = 0; q < count; q += AT_ONCE) {
+            real weight[TOGETHER][AT_ONCE];
+            UNROLL for (int e = 0; e < AT_ONCE; e++) {
+                const real* P = net.P + (size_t)list[q + e < count ? q + e : count - 1] * stride + first;
+                UNROLL for (int r = 0; r < TOGETHER; r++) weight[r][e] = is_wanted[r] ? P[r * THREADS] : (real)0;
+            }
+            UNROLL for (int e = 0; e < AT_ONCE; e++) {
+                real y = q + e < count ? rate(q + e) : (real)0;
+                UNROLL for (int r = 0; r < TOGETHER; r++) sum[r] = plus(weight[r][e], y, sum[r]);
+            }
+        }
+        UNROLL for (int r = 0; r < TOGETHER; r++)
+            if (is_wanted[r]) take(first + r * THREADS, sum[r]);
+    }
+}
+
+// inhibition = M̂ @ y over the listed columns, added to `before` times what it was.
+DEVICE void lateral(Net& net, const int* list, int count, const real* y, real* inhibition, real before) {
+    sum_columns(
+        net, list, count, [=](int q) { return y[list[q]]; }, [](int i) { return true; },
+        [=](int i, real sum) { inhibition[i] = before == 0 ? sum : before * inhibition[i] + sum; });
+}
+
+// w ← scale w + shift x for a row; one that has only faded keeps its direction. By one warp.
+DEVICE void fold_row_of_W(Net& net, int i, const real* x, real scale, real shift) {
+    real* w = net.W + (size_t)i * net.m;
+    if (shift == 0 && scale > 0) {
+        real largest = 0;
+        for (int j = LANE; j < net.m; j += 32) largest = largest > w[j] ? largest : w[j];
+        for (int apart = 16; apart; apart /= 2) {
+            real other = shuffle_xor(largest, apart);
+            largest = largest > other ? largest : other;
+        }
+        if (largest > 0 && scale * largest < net.smallest) scale = net.smallest / largest;
+    }
+    for (int j = LANE; j < net.m; j += 32) w[j] = scale * w[j] + shift * x[j];
+}
+
+// s_i, or what keeps the direction of a row that has only faded.
+DEVICE real kept_scale(Net& net, int i, real s, bool grown) {
+    if (grown || !(s > 0)) return s;
+    real largest = 0;
+    for (int j = 0; j < net.n; j++) {
+        real weight = net.P[(size_t)j * net.stride + i];
+        largest = largest > weight ? largest : weight;
+        if (s * largest >= net.smallest) return s;  // mostly at the first
+    }
+    return largest > 0 ? net.smallest / largest : s;
+}
+
+// W and M as they should be: scale = 1, shift = 0, s = 1.
+APART void fold(Net& net, Shared& shared, const real* x) {
+    real *scale = ROW(SCALE), *shift = ROW(SHIFT), *s = ROW(S);
+    unsigned char* grown = TRUTH(GROWN);
+    int* rows = LIST(LISTED);
+    int count = list_where(shared, net.n, rows, [=](int i) { return scale[i] != 1 || shift[i] != 0; });
+    for (int r = WARP; r < count; r += WARPS) fold_row_of_W(net, rows[r], x, scale[rows[r]], shift[rows[r]]);
+    sync();
+    count = list_where(shared, net.n, rows, [=](int i) { return s[i] != 1; });
+    for EACH(r, count) s[rows[r]] = kept_scale(net, rows[r], s[rows[r]], grown[rows[r]]);
+    sync();
+    int n = net.n, stride = net.stride;
+    if (8 * count > n)  // so many that whole columns are read: a warp for a column, two at a time
+        for (int four = LANE; four < stride / 4; four += 128) {
+            Four factor[4];
+            int place[4];
+            UNROLL for (int k = 0; k < 4; k++)
+                place[k] = four + 32 * k < stride / 4 ? four + 32 * k : four, factor[k] = ((Four*)s)[place[k]];
+            for (int first = WARP; first < n; first += 2 * WARPS) {
+                Four *column[2], m[2][4];
+                UNROLL for (int e = 0; e < 2; e++)
+                    column[e] = (Four*)(net.P + (size_t)(first + e * WARPS < n ? first + e * WARPS : first) * stride);
+                UNROLL for (int e = 0; e < 2; e++) UNROLL for (int k = 0; k < 4; k++) m[e][k] = column[e][place[k]];
+                UNROLL for (int e = 0; e < 2; e++)
+                    UNROLL for (int k = 0; k < 4; k++) {
+                        UNROLL for (int q = 0; q < 4; q++) m[e][k].of[q] *= factor[k].of[q];
+                        if (first + e * WARPS < n && four + 32 * k < stride / 4) column[e][place[k]] = m[e][k];
+                    }
+            }
+        }
+    else
+        for (int first = WARP; first < n; first += 16 * WARPS)  // a warp for a column, sixteen at a time
+            for (int r = LANE; r < count; r += 32) {
+                real *weight = net.P + rows[r], weights[16], factor = s[rows[r]];
+                UNROLL for (int k = 0; k < 16; k++)
+                    if (first + k * WARPS < n) weights[k] = weight[(size_t)(first + k * WARPS) * stride];
+                UNROLL for (int k = 0; k < 16; k++)
+                    if (first + k * WARPS < n) weight[(size_t)(first + k * WARPS) * stride] = factor * weights[k];
+            }
+    sync();
+}
+
+// Of a neuron that is silent from step k up to step `end`: the step at which its gate first opens (or `end`), and its c at
+// the end.
+struct Silent {
+    int opens;
+    long long c;
+};
+
+DEVICE Silent silent_gates(Net& net, long long c, int k, int end) {
+    Silent found = {end, c};
+    if (k < net.quiet) {  // up to there the gate is closed and c counts on, whatever it is
+        int reached = end < net.quiet ? end : (int)net.quiet;
+        found.c += reached - k;
+        k = reached;
+    }
+    for (; k < end; k++) {
+        real beta;
+        long long next;
+        gate(net.schedule, 0, 0, found.c, k, net.hold, beta, next);
+        found.c = next;
+        if (beta != 0 && found.opens == end) found.opens = k;
+    }
+    return found;
+}
+
+// Does an update leave a silent neuron as it is?
+DEVICE bool stays(Net& net, real a) {
+    real eta, new_a, lambda_w, lambda_m;
+    rate(net.rule, 0, a, eta, new_a);
+    leak_w(net.rule, 0, lambda_w);
+    leak_m(net.rule, 0, lambda_m);
+    return net.floor == 0 && new_a == a && lambda_w == 0 && lambda_m == 0;
+}
+
+// How an update changes a neuron's rows: w_i ← keep_w w_i + gain x, m_i ← keep_m m_i + gain y − eta φ; its a; and whether
+// its leaks are 0, which the number of synapses that change depends on.
+struct Terms {
+    real eta, keep_w, keep_m, gain, a;
+    bool leaks_w, leaks_m;
+};
+
+DEVICE Terms terms_of_update(const real* constants, real y, real a) {
+    Terms terms;
+    real lambda_w, lambda_m;
+    rate(constants, y, a, terms.eta, terms.a);
+    leak_w(constants, y, lambda_w);
+    leak_m(constants, y, lambda_m);
+    terms.keep_w = 1 - terms.eta * lambda_w;
+    terms.keep_m = 1 - terms.eta * lambda_m;
+    terms.gain = terms.eta * y;
+    terms.leaks_w = lambda_w != 0;
+    terms.leaks_m = lambda_m != 0;
+    return terms;
+}
+
+// Must such rows be rectified, or their scales be brought back to 1? Then an update takes the long way.
+DEVICE bool odd_W(const Terms& terms, real scale) {
+    return !(terms.keep_w >= 0 && terms.gain >= 0 && scale * terms.keep_w > SMALLEST_SCALE);
+}
+
+DEVICE bool odd_M(real floor, const Terms& terms, real s) {
+    return floor != 0 || !(terms.keep_m >= 0 && terms.gain >= 0 && s * terms.keep_m > SMALLEST_SCALE);
+}
+
+// Synapses that an update changes: those with a Hebbian product, a leak or a floor.
+DEVICE long long synapses_changed(Net& net, const Terms& terms, real y, int pixels, int active) {
+    long long changed = terms.leaks_w ? net.m : (y != 0 ? pixels : 0);
+    return changed + (terms.leaks_m || net.floor != 0 ? net.n : (y != 0 ? active : 0));
+}

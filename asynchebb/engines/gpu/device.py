@@ -1,0 +1,157 @@
+"""An NVIDIA GPU through CuPy: its memory, programs compiled for it, and what is missing where there is none."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from asynchebb.checks import InputError
+from asynchebb.engines.gpu import program
+from asynchebb.engines.gpu.program import Geometry
+
+INSTALL = "pip install 'asynchebb[gpu]' installs it for CUDA 13; for CUDA 12, pip install cupy-cuda12x"
+OPTIONS = ("-std=c++17", "--fmad=false")  # NumPy rounds products before it adds them
+
+
+class Lost(RuntimeError):
+    """The GPU failed in the middle of a call. What was saved before is kept, and the same call resumes from there."""
+
+
+@cache
+def missing() -> str | None:
+    """Why there is no GPU to use; None if there is one. CuPy is imported only to answer that."""
+    try:
+        import cupy
+    except ImportError as error:
+        return f"CuPy cannot be imported ({error}); {INSTALL}"
+    runtime = cupy.cuda.runtime
+    try:
+        count = runtime.getDeviceCount()
+        driver, needed = runtime.driverGetVersion(), runtime.runtimeGetVersion()
+    except Exception as error:
+        if "InsufficientDriver" in str(error):
+            return f"the NVIDIA driver is too old for this CuPy ({error}); update the driver, or install an older CuPy"
+        return f"CuPy finds no NVIDIA GPU ({error}); nvidia-smi must show one"
+    if not count:
+        return "CuPy finds no NVIDIA GPU; nvidia-smi must show one"
+    if driver // 1000 < needed // 1000:
+        return (
+            f"the NVIDIA driver supports CUDA {driver // 1000}, and CuPy was made for CUDA {needed // 1000}; update "
+            f"the driver, or pip install cupy-cuda{driver // 1000}x"
+        )
+    return None
+
+
+def count() -> int:
+    """The number of GPUs."""
+    if missing():
+        return 0
+    import cupy
+
+    return cupy.cuda.runtime.getDeviceCount()
+
+
+def choose(card: int) -> None:
+    """Use this one of the GPUs, in this thread; the first again after the last."""
+    import cupy
+
+    cupy.cuda.Device(card % count()).use()
+
+
+def current() -> Cuda:
+    """The GPU that this thread uses."""
+    if reason := missing():
+        raise InputError(f"engine is 'gpu', but {reason}; or use the engine cpu")
+    import cupy
+
+    return _device(cupy.cuda.runtime.getDevice())
+
+
+@cache
+def _device(number: int) -> Cuda:
+    return Cuda()
+
+
+class Cuda:
+    """One GPU. Arrays on it are CuPy's."""
+
+    geometries = program.GEOMETRIES
+
+    def __init__(self) -> None:
+        import cupy
+
+        self.cupy = cupy
+        self.words = program.words()
+        self._programs: dict[str, Any] = {}
+        self._streams: dict[Any, Any] = {}
+        self._compiling = threading.Lock()
+
+    def program(self, source: str) -> Any:
+        """This program compiled, or as it was compiled before: CuPy keeps it in the user's cache folder."""
+        with self._compiling:
+            known = self._programs.get(source)
+        if known is None:
+            module = self.cupy.RawModule(code=source, options=OPTIONS)
+            known = module.get_function("advance")
+            size = self.cupy.ndarray(1, np.int32, module.get_global("shared_bytes"))
+            known.max_dynamic_shared_size_bytes = int(size.get()[0])
+            with self._compiling:
+                self._programs[source] = known
+        return known
+
+    def launch(self, compiled: Any, geometry: Geometry, networks: Any, count: int) -> None:
+        """Begin to run so many networks."""
+        shared = compiled.max_dynamic_shared_size_bytes
+        compiled((count,), (geometry.threads,), (networks,), shared_mem=shared)
+
+    def stream(self, kind: Any) -> Any:
+        """All that is asked of the GPU within this context is done in order, and beside what other streams do."""
+        with self._compiling:
+            key = threading.get_ident(), kind
+            if key not in self._streams:
+                self._streams[key] = self.cupy.cuda.Stream(non_blocking=True)
+            return self._streams[key]
+
+    def put(self, array: np.ndarray) -> Any:
+        return self.cupy.asarray(np.ascontiguousarray(array))
+
+    def put_rows(self, array: np.ndarray, stride: int) -> Any:
+        """The rows, each so far from the next; what is between them is 0."""
+        rows = self.cupy.zeros((len(array), stride), array.dtype)
+        rows[:, : array.shape[1]] = self.cupy.asarray(array)
+        return rows
+
+    def zeros(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        return self.cupy.zeros(shape, dtype)
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        return self.cupy.empty(shape, dtype)
+
+    def get(self, array: Any, out: np.ndarray | None = None) -> np.ndarray:
+        return array.get(out=out)
+
+    def get_rows(self, array: Any, n: int, out: np.ndarray) -> None:
+        self.cupy.ascontiguousarray(array[:, :n]).get(out=out)
+
+    def address(self, array: Any) -> int:
+        return array.data.ptr
+
+    def free_memory(self) -> int:
+        """Bytes that can be had, those that CuPy keeps for later included."""
+        free, _ = self.cupy.cuda.runtime.memGetInfo()
+        return free + self.cupy.get_default_memory_pool().free_bytes()
+
+    @contextmanager
+    def failures(self) -> Iterator[None]:
+        """What the driver says when a GPU is gone, as `Lost`."""
+        try:
+            yield
+        except self.cupy.cuda.runtime.CUDARuntimeError as error:
+            raise Lost(f"the GPU failed ({error}); nvidia-smi shows whether it is still there") from error
+        except self.cupy.cuda.driver.CUDADriverError as error:
+            raise Lost(f"the GPU failed ({error}); nvidia-smi shows whether it is still there") from error

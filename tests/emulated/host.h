@@ -1,0 +1,120 @@
+// The words that the gpu engine's code is written in, on a CPU: a block's threads are fibres of one thread, which take
+// turns wherever they wait for each other. For tests without a GPU.
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <ucontext.h>
+
+#define DEVICE static inline
+#define APART static
+#define UNROLL
+#define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
+#define THREAD ((unsigned)emulated::thread)
+#define BLOCK emulated::block
+#define SHARED_MEMORY emulated::shared_memory
+#define KERNEL(name, arguments) static void name(arguments)
+#define SIZE(name, size) extern "C" int name = size
+
+namespace emulated {
+const int STACK = 1 << 16;
+static int thread, block;
+static char* shared_memory;
+static char* stacks;
+static bool finished[THREADS];
+static void (*body)();
+
+#if defined(__x86_64__)
+// swapcontext asks the operating system for the signal mask each time, which takes a hundred times as long.
+extern "C" void emulated_switch(void** from, void* to);
+asm(".globl emulated_switch\nemulated_switch:\n"
+    "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
+    "mov %rsp,(%rdi)\nmov %rsi,%rsp\n"
+    "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n");
+static void *scheduler_stack, *fibre_stack[THREADS];
+static void wait() { emulated_switch(&fibre_stack[thread], scheduler_stack); }
+static void start() {
+    body();
+    finished[thread] = true;
+    wait();
+}
+static void prepare(int t) {
+    void** top = (void**)(((uintptr_t)(stacks + (size_t)(t + 1) * STACK)) & ~(uintptr_t)63) - 1;
+    *--top = (void*)start;
+    for (int r = 0; r < 6; r++) *--top = nullptr;
+    fibre_stack[t] = top;
+}
+static void go_on() { emulated_switch(&scheduler_stack, fibre_stack[thread]); }
+#else
+static ucontext_t scheduler, fibre[THREADS];
+static void wait() { swapcontext(&fibre[thread], &scheduler); }
+static void start() {
+    body();
+    finished[thread] = true;
+    wait();
+}
+static void prepare(int t) {
+    getcontext(&fibre[t]);
+    fibre[t].uc_stack.ss_sp = stacks + (size_t)t * STACK, fibre[t].uc_stack.ss_size = STACK;
+    makecontext(&fibre[t], start, 0);
+}
+static void go_on() { swapcontext(&scheduler, &fibre[thread]); }
+#endif
+
+static void run(int of_block, int shared_bytes, void (*of_body)()) {
+    block = of_block, body = of_body;
+    stacks = (char*)malloc((size_t)THREADS * STACK);
+    shared_memory = (char*)aligned_alloc(64, (shared_bytes + 63) / 64 * 64);
+    memset(shared_memory, 0xFF, shared_bytes);  // not numbers
+    for (int t = 0; t < THREADS; t++) finished[t] = false, prepare(t);
+    for (bool left = true; left;) {
+        left = false;
+        for (thread = 0; thread < THREADS; thread++)
+            if (!finished[thread]) go_on(), left = true;
+    }
+    free(stacks), free(shared_memory);
+}
+
+struct Meeting {  // of a warp's threads, or a block's
+    int arrived, number;
+    double said[2][THREADS];  // in turn: those who go on first may already say the next thing
+};
+static Meeting of_block, of_warp[THREADS / 32];
+
+// Say x, wait for the others, and hear what they said.
+static double* meet(Meeting& meeting, int size, double x) {
+    int number = meeting.number;
+    double* said = meeting.said[number % 2];
+    said[thread % size] = x;
+    if (++meeting.arrived == size) meeting.arrived = 0, meeting.number++;
+    while (meeting.number == number) wait();
+    return said;
+}
+static double* block_says(double x) { return meet(of_block, THREADS, x); }
+static double* warp_says(double x) { return meet(of_warp[thread / 32], 32, x); }
+}  // namespace emulated
+
+DEVICE int kept(int x) { return x; }
+DEVICE void sync() { emulated::block_says(0); }
+DEVICE void sync_warp() { emulated::warp_says(0); }
+DEVICE bool sync_or(int x) {
+    double* said = emulated::block_says(x != 0);
+    for (int t = 0; t < THREADS; t++)
+        if (said[t]) return true;
+    return false;
+}
+DEVICE unsigned vote(bool x) {
+    double* said = emulated::warp_says(x);
+    unsigned found = 0;
+    for (int lane = 0; lane < 32; lane++) found |= (unsigned)(said[lane] != 0) << lane;
+    return found;
+}
+DEVICE bool vote_any(bool x) { return vote(x) != 0; }
+template <typename T> DEVICE T reciprocal(T x) { return 1 / x; }
+DEVICE int popcount(unsigned x) { return __builtin_popcount(x); }
+template <typename T> DEVICE T shuffle(T x, int lane) { return (T)emulated::warp_says(x)[lane]; }
+template <typename T> DEVICE T shuffle_xor(T x, int mask) { return shuffle(x, (THREAD % 32) ^ mask); }
+DEVICE void add_to(long long* place, long long x) { *place += x; }
+DEVICE void raise(int* place, int x) { *place = *place > x ? *place : x; }
+
+template <typename T> DEVICE void read_shared(T* to, const T* from) { memcpy(to, from, 4 * sizeof(T)); }

@@ -1,0 +1,414 @@
+"""The gpu engine: its equations and its kernels, which run here on a CPU; and what is special about it on a GPU."""
+
+import ctypes
+import inspect
+import os
+import subprocess
+from dataclasses import dataclass, replace
+
+import emulated
+import numpy as np
+import pytest
+
+import asynchebb as ah
+from asynchebb import engines, equations, notation
+from asynchebb.checks import InputError
+from asynchebb.contracts import Call
+from asynchebb.engines import gpu, traces
+from asynchebb.engines.gpu import device, program, translate
+
+needs_compiler = pytest.mark.skipif(
+    emulated.COMPILER is None and not os.environ.get("CI"), reason="needs a C++ compiler (g++ or clang++)"
+)
+on_a_gpu = pytest.mark.gpu
+BARS = ah.Crossbars(6)
+
+
+@pytest.fixture
+def host(monkeypatch):
+    """A CPU in place of the GPU."""
+    found = emulated.Host()
+    monkeypatch.setattr(device, "current", lambda: found)
+    monkeypatch.setattr(device, "missing", lambda: None)
+    return found
+
+
+@pytest.fixture(params=[pytest.param("emulated", marks=needs_compiler), pytest.param("gpu", marks=on_a_gpu)])
+def card(request):
+    """Tests that ask for one run on an emulated GPU, and on a real one where there is one."""
+    if request.param == "emulated":
+        request.getfixturevalue("host")
+
+
+# Equations
+
+
+@needs_compiler
+def test_translated_equations_compute_what_the_python_ones_do(tmp_path):
+    """All of the package's, on random numbers, to the last bit but for transcendental functions."""
+    parts = ["#include <cmath>\nusing namespace std;\n#define DEVICE static inline\ntypedef double real;"]
+    parts.append(translate.FUNCTIONS)
+    for kind, methods in equations.METHODS.items():
+        for name, cls in notation.variants(kind).items():
+            parts.append(f"namespace {name} {{\n{translate.functions(kind, cls)}}}\n")
+            for method, form in methods.items():
+                types = {
+                    one: "long long" if one in translate.WHOLE_NUMBERS else "real" for one in translate_names(form)
+                }
+                takes = ", ".join(f"{types[one]} {one}" for one in form.all_taken)
+                given = " ".join(f"{types[one]} out_{one};" for one in form.all_given)
+                results = ", ".join(f"out_{one}" for one in form.all_given)
+                copied = " ".join(f"out[{place}] = out_{one};" for place, one in enumerate(form.all_given))
+                called = f"{name}::{method}(constants, {', '.join(form.all_taken)}, {results});"
+                parts.append(
+                    f'extern "C" void {name}_{method}(const real* constants, {takes}, double* out) '
+                    f"{{ {given} {called} {copied} }}"
+                )
+    source, library = tmp_path / "equations.cpp", tmp_path / "equations.so"
+    source.write_text("\n".join(parts))
+    subprocess.run([emulated.COMPILER, "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
+    compiled, rng, compared = ctypes.CDLL(str(library)), np.random.default_rng(0), 0
+    for kind, methods in equations.METHODS.items():
+        for name, cls in notation.variants(kind).items():
+            record = cls()
+            constants = np.array([*equations.constants(record).values(), 0.0])
+            for method, form in methods.items():
+                takes, gives = equations.takes_and_gives(kind, method, cls)
+                for _ in range(100):
+                    values = {one: random_value(rng, one) for one in form.all_taken}
+                    out = (ctypes.c_double * 4)()
+                    arguments = (
+                        ctypes.c_longlong(value) if isinstance(value, int) else ctypes.c_double(value)
+                        for value in values.values()
+                    )
+                    getattr(compiled, f"{name}_{method}")(ctypes.c_void_p(constants.ctypes.data), *arguments, out)
+                    wanted = getattr(record, method)(*(values[one] for one in takes))
+                    found = dict(zip(form.all_given, out, strict=False))
+                    for one, value in zip(gives, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+                        assert found[one] == pytest.approx(float(value), rel=1e-15, abs=1e-15), (name, method, values)
+                        compared += 1
+    assert compared > 5_000
+
+
+def translate_names(form):
+    return {*form.all_taken, *form.all_given}
+
+
+def random_value(rng, name):
+    if name in translate.WHOLE_NUMBERS:
+        return int(rng.integers(0, 300))
+    if name == "noise_i":
+        return float(rng.random())
+    return float(abs(rng.normal())) + (name == "a_i") if name in ("y_i", "a_i") else float(rng.normal())
+
+
+@dataclass(frozen=True)
+class Saturating:
+    """A rule of a user's own, with what the package's do not use: powers, np functions, truths as numbers."""
+
+    eta: float = 0.01
+    most: float = 2.0
+    floor = 0.0
+
+    def leak_w(self, y_i):
+        return np.minimum(y_i, self.most) ** 2 / (1 + np.exp(-y_i))
+
+    def leak_m(self, y_i):
+        high = y_i > self.most
+        return np.sqrt(np.abs(y_i)) * (high == 0) + np.tanh(y_i) * high
+
+    def rate(self, y_i, a_i):
+        a_i = a_i + np.log(1 + y_i)
+        return self.eta / (1 + a_i), a_i
+
+
+@dataclass(frozen=True)
+class EveryOther:
+    """A schedule of a user's own: every other step for bursting neurons, and once in between for silent ones."""
+
+    r_b: float = 0.3
+    every: int = 7
+
+    def gate(self, y_i, c_i, k, hold):
+        beta_i = (y_i > self.r_b) & (c_i > 1) | (c_i > self.every * 5)
+        return beta_i, (c_i + 1) * (beta_i == 0)
+
+
+@dataclass(frozen=True)
+class TooLarge(ah.Hebbian):
+    def leak_w(self, y_i):
+        y_i = y_i + 1
+        return y_i * 99999999999999999999
+
+
+def test_an_equation_that_cannot_be_translated_names_the_line_and_the_construct():
+    line = inspect.getsourcelines(TooLarge.leak_w)[1] + 2
+    wanted = rf"TooLarge.leak_w has `9{{20}}` in line {line} \(Constant\), which cannot be translated for a GPU"
+    with pytest.raises(InputError, match=wanted):
+        translate.functions("rule", TooLarge)
+    typed = type("Typed", (ah.Hebbian,), {"leak_m": eval("lambda self, y_i: 1.0")})
+    with pytest.raises(InputError, match="Typed, whose method leak_m has no source"):
+        translate.functions("rule", typed)
+
+
+def test_how_long_silent_gates_are_certainly_closed():
+    assert [gpu.quiet(one, 50) for one in (ah.Asynchronous(), ah.Asynchronous(r_b=0), ah.Frozen())] == [50, 50, 50]
+    assert gpu.quiet(ah.Discrete(), 50) == 49 and gpu.quiet(ah.Continuous(), 50) == 0
+    assert gpu.quiet(EveryOther(), 50) == 0
+
+
+# The kernels
+
+
+def compared(network, from_rest, stimuli=8, hold=80, trace=("updates", "active", "y")):
+    state = network.init(np.random.default_rng(0), np.float64)
+    X = BARS.sample(np.random.default_rng(1), stimuli)
+    fast, fast_traces = ah.advance(network, state, X, hold, "gpu", trace, from_rest)
+    slow, slow_traces = ah.advance(network, state, X, hold, "reference", trace, from_rest)
+    for name in ah.State._fields:
+        np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), rtol=1e-9, atol=1e-9, err_msg=name)
+    for name in trace:
+        np.testing.assert_allclose(fast_traces[name], slow_traces[name], rtol=1e-9, atol=1e-9, err_msg=name)
+    return fast, fast_traces
+
+
+@pytest.mark.parametrize("from_rest", [False, True], ids=["carried over", "from rest"])
+@pytest.mark.parametrize(
+    ("dynamics", "rule", "schedule"),
+    [
+        (ah.Potential(), ah.Hebbian(), ah.Asynchronous(0.3, 20)),
+        (ah.Potential(), ah.Oja(), ah.Continuous()),
+        (ah.Potential(), ah.Hebbian(), ah.Discrete()),
+        (ah.Projected(), ah.Pehlevan(), ah.Asynchronous(0.3, 20)),
+        (ah.Projected(), ah.Foldiak(), ah.Discrete()),
+        (ah.Projected(0.06), Saturating(), EveryOther()),
+        (ah.Potential(0.06), Saturating(), EveryOther()),
+        (ah.IntegrateAndFire(), ah.Oja(), ah.Bursts(2, 30, 20)),
+        (ah.EscapeNoise(), ah.SpikePairs(), ah.AtSpikes()),
+        (ah.HomeostaticRelaxing(), ah.Hebbian(), ah.Asynchronous(0.1, 5)),
+    ],
+    ids=repr,
+)
+def test_the_kernels_agree_with_the_reference(dynamics, rule, schedule, from_rest, card):
+    compared(ah.Network(100, 36, dynamics, rule, schedule), from_rest)
+
+
+@pytest.mark.parametrize("n", [1, 31, 65, 200])
+def test_any_number_of_neurons(n, card):
+    compared(ah.Network(n, 36, ah.Potential(), ah.Hebbian(), ah.Asynchronous(0.3, 20)), False, stimuli=4)
+    compared(ah.Network(n, 36, ah.Projected(), ah.Hebbian(), ah.Asynchronous(0.3, 20)), True, stimuli=4)
+
+
+@pytest.mark.parametrize(
+    ("rule", "schedule"),
+    [
+        (ah.Oja(eta=0.4), ah.Continuous()),  # rows are rectified
+        (ah.Hebbian(eta=1.0), ah.Asynchronous(r_b=0.2, r_r=3)),  # scales vanish
+        (ah.Foldiak(eta=0.05, p=0.7), ah.Asynchronous(r_b=0.2, r_r=3)),  # φ takes weights to 0
+    ],
+    ids=repr,
+)
+def test_rates_at_which_shortcuts_end(rule, schedule, card):
+    network = ah.Network(24, 36, ah.Projected(), rule, schedule)
+    _, seen = compared(network, False, 6, 50, ("burst", "updates"))
+    assert seen["burst"].any()
+
+
+def test_a_network_that_drives_most_of_its_neurons_has_more_active_ones_than_slots(card):
+    network = ah.Network(100, 36, ah.Projected(), ah.Hebbian(0.05), ah.Asynchronous(0.1, 5), ah.Gaussian(scale=0.01))
+    _, seen = compared(network, True, 4, 60)
+    assert seen["active"].max() == 100
+
+
+# Batches
+
+
+def a_batch():
+    networks = [
+        ah.asynchronous(40, 36, reading="notebook"),
+        ah.asynchronous(64, 36, schedule=ah.Asynchronous(0.2, 10)),
+        ah.discrete(50, 36),
+        ah.Network(30, 36, ah.IntegrateAndFire(), ah.Oja(), ah.Asynchronous(0.3, 20)),
+    ]
+    states = [network.init(np.random.default_rng(seed)) for seed, network in enumerate(networks)]
+    Xs = [BARS.sample(np.random.default_rng(seed), 3 + seed) for seed in range(len(networks))]
+    return networks, states, Xs, [40, 60, 50, 30], [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    "engine", ["cpu", "reference", pytest.param("emulated", marks=needs_compiler), pytest.param("gpu", marks=on_a_gpu)]
+)
+def test_networks_in_a_batch_get_the_same_bits_as_alone(engine, request):
+    if engine == "emulated":
+        request.getfixturevalue("host")
+        engine = "gpu"
+    networks, states, Xs, hold, from_rest = a_batch()
+    together, seen = ah.advance_many(networks, states, Xs, hold, engine, ("active",), from_rest)
+    again, _ = ah.advance_many(networks[::-1], states[::-1], Xs[::-1], hold[::-1], engine, ("active",), from_rest[::-1])
+    for k, network in enumerate(networks):
+        alone, trace = ah.advance(network, states[k], Xs[k], hold[k], engine, ("active",), from_rest[k])
+        for name, array in alone._asdict().items():
+            assert np.array_equal(getattr(together[k], name), array), name
+            assert np.array_equal(getattr(again[-1 - k], name), array), name
+        assert np.array_equal(seen[k]["active"], trace["active"])
+
+
+def test_one_network_and_one_stimulus_set_serve_for_all_states():
+    network = ah.asynchronous(20, 36)
+    states = [network.init(np.random.default_rng(seed)) for seed in range(3)]
+    X = BARS.sample(np.random.default_rng(0), 4)
+    many, _ = ah.advance_many(network, states, X, 30, "cpu")
+    for state, advanced in zip(states, many, strict=True):
+        assert np.array_equal(advanced.W, ah.advance(network, state, X, 30)[0].W)
+    with pytest.raises(InputError, match="Xs has 2 entries; it must have one for each of the 3 states"):
+        ah.advance_many(network, states, [X, X], 30)
+
+
+def test_a_batch_is_split_where_memory_is_short_and_says_what_is_needed_where_it_cannot(host, monkeypatch):
+    networks, states, Xs, hold, from_rest = a_batch()
+    whole, _ = ah.advance_many(networks, states, Xs, hold, "gpu", from_rest=from_rest)
+    launches, launch = [], emulated.Host.launch
+    monkeypatch.setattr(emulated.Host, "launch", lambda *given: launches.append(given[-1]) or launch(*given))
+    host.memory = 150_000
+    split, _ = ah.advance_many(networks[:3], states[:3], Xs[:3], hold[:3], "gpu", from_rest=from_rest[:3])
+    assert len(launches) == 3 and np.array_equal(split[2].W, whole[2].W)
+    host.memory = 1_000
+    with pytest.raises(
+        InputError, match=r"n = 40 and m = 36 needs 0\.00 GB of the GPU's memory .* 0\.00 GB are available"
+    ):
+        ah.advance_many(networks, states, Xs, hold, "gpu")
+
+
+def test_settling_shares_the_weights_on_the_card(card):
+    network = ah.asynchronous(50, 36)
+    state = network.init(np.random.default_rng(0))
+    X = BARS.sample(np.random.default_rng(0), 130).astype(np.float32)
+    ours, theirs = (engines.settle(network, state, X, 60, engine) for engine in ("gpu", "reference"))
+    np.testing.assert_allclose(ours, theirs, atol=1e-4)
+
+
+# Runs and sweeps
+
+
+def a_run(**changes):
+    phase = ah.Phase(BARS, 12, 40, snapshots=3)
+    return ah.Run(ah.asynchronous(30, 36, schedule=ah.Asynchronous(0.2, 10)), [phase], **changes)
+
+
+def test_a_run_is_resumed_to_the_same_bits(card):
+    whole = [*ah.simulate(a_run(), "gpu")]
+    rest = [*ah.simulate(a_run(), "gpu", after=whole[1])]
+    assert np.array_equal(whole[-1].state.W, rest[-1].state.W) and np.array_equal(whole[-1].state.M, rest[-1].state.M)
+    [*_, slow] = ah.simulate(a_run(), "reference")
+    assert whole[-1].measures["error"] == pytest.approx(slow.measures["error"], abs=1e-3)
+
+
+def test_works_side_by_side_give_the_same_as_one_after_another(card, tmp_path):
+    from asynchebb.runs.recording import save_run, saving
+
+    runs = [a_run(seed=seed) for seed in range(3)] + [replace(a_run(), network=ah.discrete(20, 36))]
+    works = [saving(run, tmp_path / f"{k}.nc", "gpu", lambda steps: None) for k, run in enumerate(runs)]
+    engines.side_by_side(works, "gpu")
+    for k, run in enumerate(runs):
+        save_run(run, tmp_path / f"alone{k}.nc", "gpu", lambda steps: None)
+        assert (tmp_path / f"{k}.nc").read_bytes() == (tmp_path / f"alone{k}.nc").read_bytes()
+
+
+def test_an_error_in_one_work_leaves_the_others():
+    network = ah.asynchronous(10, 36)
+    results = []
+
+    def work(seed):
+        state = network.init(np.random.default_rng(seed))
+        X = BARS.sample(np.random.default_rng(0), 2)
+        try:
+            state = yield engines.call(network, state, X, 10)
+            results.append(seed)
+        except InputError as error:
+            results.append(str(error))
+
+    class Module:
+        @staticmethod
+        def advance_many(calls):
+            if any(call.state.W[0, 0] == marked for call in calls):
+                raise InputError("too large")
+            return [call.state for call in calls]
+
+    marked = network.init(np.random.default_rng(1)).W[0, 0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engines, "module", lambda *name: Module)
+        engines.side_by_side([work(0), work(1), work(2)], "gpu")
+    assert sorted(map(str, results)) == ["0", "2", "too large"]
+
+
+@on_a_gpu
+def test_a_sweep_fills_the_card(tmp_path):
+    dataset = ah.sweep(a_run(), {"seed": range(6)}, tmp_path, engine="gpu", workers=1, progress=False)
+    slow = ah.sweep(a_run(), {"seed": range(6)}, tmp_path / "reference", engine="reference", progress=False)
+    assert dataset.error.values == pytest.approx(slow.error.values, abs=1e-3)
+
+
+# Without a GPU
+
+
+@pytest.mark.skipif(device.missing() is None, reason="there is a GPU")
+def test_without_a_gpu_it_says_what_is_missing_and_what_to_install(tmp_path):
+    network = ah.asynchronous(10, 36)
+    state, X = network.init(np.random.default_rng(0)), BARS.sample(np.random.default_rng(0), 2)
+    for ask in (
+        lambda: ah.advance(network, state, X, 5, "gpu"),
+        lambda: ah.advance_many(network, [state], X, 5, "gpu"),
+        lambda: ah.record(a_run(), tmp_path / "run.nc", "gpu"),
+        lambda: ah.sweep(a_run(), {"seed": [0]}, tmp_path / "sweep", engine="gpu", progress=False),
+        lambda: ah.AsyncHebbian(10, engine="gpu").fit(X),
+    ):
+        with pytest.raises(InputError, match=r"engine is 'gpu', but .*(CuPy|GPU).*; or use the engine cpu"):
+            ask()
+    auto, _ = ah.advance_many(network, [state] * 40, X, 5, "auto")
+    assert np.array_equal(auto[0].W, ah.advance(network, state, X, 5)[0].W)
+
+
+def test_cupy_is_not_imported_unless_it_is_asked_for():
+    code = "import sys, asynchebb, asynchebb.sweeps, asynchebb.engines.gpu; sys.exit('cupy' in sys.modules)"
+    assert subprocess.run([os.sys.executable, "-c", code]).returncode == 0
+
+
+# On a GPU
+
+
+@on_a_gpu
+def test_float32_agrees_in_measures_over_a_long_run():
+    run = ah.Run(ah.asynchronous(200, 196), [ah.Phase(ah.Crossbars(14), 400, 200, snapshots=1, from_rest=True)])
+    ours, theirs = ([*ah.simulate(run, engine)][-1].measures["error"][0] for engine in ("gpu", "reference"))
+    assert ours == pytest.approx(theirs, abs=0.02)
+
+
+@on_a_gpu
+def test_two_hundred_networks_twice_have_the_same_bits():
+    network = ah.asynchronous(reading="notebook")
+    states = [network.init(np.random.default_rng(seed)) for seed in range(300)]
+    X = ah.Crossbars(14).sample(np.random.default_rng(1), 4)
+    first, second = (ah.advance_many(network, states, X, 500, "gpu")[0] for _ in range(2))
+    for one, other in zip(first, second, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True)) and one.is_finite()
+
+
+@on_a_gpu
+@pytest.mark.parametrize("n", [600, 1500])
+def test_networks_too_large_for_one_layout_agree_with_the_reference(n):
+    compared(ah.Network(n, 36, ah.Potential(), ah.Hebbian(), ah.Asynchronous(0.3, 20)), False, 2, 60)
+    compared(
+        ah.Network(n, 36, ah.Projected(), ah.Oja(), ah.Discrete(), ah.Gaussian(scale=100 / n)), True, 2, 40, ("y",)
+    )
+
+
+def test_geometry_does_not_depend_on_the_state():
+    """A run may be cut anywhere and goes on to the same bits."""
+
+    class Any:
+        geometries = program.GEOMETRIES
+
+    network = ah.asynchronous(reading="notebook")
+    for state in (network.init(np.random.default_rng(seed)) for seed in range(3)):
+        call = Call(network, state, np.zeros((1, 196)), 500, traces.empty((), 0, 500, np.dtype(np.float32)))
+        assert gpu.geometry_of(Any, call, np.dtype(np.float32)) == program.GEOMETRIES[np.dtype(np.float32)][0]
