@@ -4,6 +4,7 @@ import ctypes
 import inspect
 import os
 import subprocess
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 import emulated
@@ -30,6 +31,8 @@ def host(monkeypatch):
     found = emulated.Host()
     monkeypatch.setattr(device, "current", lambda: found)
     monkeypatch.setattr(device, "missing", lambda: None)
+    monkeypatch.setattr(device, "count", lambda: 1)
+    monkeypatch.setattr(device, "choose", lambda card: None)
     return found
 
 
@@ -220,6 +223,22 @@ def test_a_network_that_drives_most_of_its_neurons_has_more_active_ones_than_slo
     assert seen["active"].max() == 100
 
 
+@pytest.mark.parametrize("dynamics", [ah.Potential(), ah.Projected(), ah.IntegrateAndFire()], ids=repr)
+def test_several_blocks_share_a_large_network(dynamics, card, monkeypatch):
+    monkeypatch.setattr(program, "LARGE", 100)
+    monkeypatch.setattr(program, "SHARED_BY", program.Geometry(32))
+    network = ah.Network(130, 36, dynamics, ah.Hebbian(0.05), ah.Asynchronous(0.1, 5), ah.Gaussian(scale=0.1))
+    compared(network, True, 3, 40)
+    alone, _ = ah.advance_many(
+        network, [network.init(np.random.default_rng(0))], BARS.sample(np.random.default_rng(1), 2), 20, "gpu"
+    )
+    monkeypatch.setattr(program, "LARGE", 1000)
+    by_one, _ = ah.advance_many(
+        network, [network.init(np.random.default_rng(0))], BARS.sample(np.random.default_rng(1), 2), 20, "gpu"
+    )
+    np.testing.assert_allclose(alone[0].W, by_one[0].W, atol=1e-6)
+
+
 # Batches
 
 
@@ -341,11 +360,44 @@ def test_an_error_in_one_work_leaves_the_others():
     assert sorted(map(str, results)) == ["0", "2", "too large"]
 
 
-@on_a_gpu
-def test_a_sweep_fills_the_card(tmp_path):
-    dataset = ah.sweep(a_run(), {"seed": range(6)}, tmp_path, engine="gpu", workers=1, progress=False)
-    slow = ah.sweep(a_run(), {"seed": range(6)}, tmp_path / "reference", engine="reference", progress=False)
-    assert dataset.error.values == pytest.approx(slow.error.values, abs=1e-3)
+class Here:
+    """An executor that does everything at once, in this process."""
+
+    def submit(self, function, argument):
+        task = Future()
+        try:
+            task.set_result(function(argument))
+        except BaseException as error:
+            task.set_exception(error)
+        return task
+
+
+def test_a_sweep_runs_side_by_side_what_differs_in_anything(card, tmp_path):
+    vary = {"seed": range(2), "model": ["asynchronous", "discrete"], "n": [20, 30]}
+    ours = ah.sweep(a_run(), vary, tmp_path / "gpu", executor=Here(), engine="gpu", progress=False)
+    theirs = ah.sweep(a_run(), vary, tmp_path / "reference", executor=Here(), engine="reference", progress=False)
+    assert ours.error.values == pytest.approx(theirs.error.values, abs=1e-3)
+    assert {one.attrs["engine"] for one in map(ah.open_run, (tmp_path / "gpu" / "runs").glob("*.nc"))} == {"gpu"}
+
+
+@needs_compiler
+def test_a_sweep_whose_card_is_lost_stops_and_resumes_to_the_same_bits(host, tmp_path, monkeypatch):
+    vary, launch, left = {"seed": range(3)}, emulated.Host.launch, [4]
+
+    def fails(self, *given):
+        left[0] -= 1
+        if left[0] < 0:
+            raise device.Lost("the GPU failed (unspecified launch failure)")
+        launch(self, *given)
+
+    whole = ah.sweep(a_run(), vary, tmp_path / "whole", executor=Here(), engine="gpu", progress=False)
+    monkeypatch.setattr(emulated.Host, "launch", fails)
+    with pytest.raises(ah.sweeps.Stopped, match="the GPU failed"):
+        ah.sweep(a_run(), vary, tmp_path / "lost", executor=Here(), engine="gpu", progress=False)
+    monkeypatch.setattr(emulated.Host, "launch", launch)
+    resumed = ah.sweep(a_run(), vary, tmp_path / "lost", executor=Here(), engine="gpu", progress=False)
+    assert np.array_equal(resumed.error.values, whole.error.values)
+    assert np.array_equal(resumed.W.values, whole.W.values)
 
 
 # Without a GPU
@@ -406,9 +458,9 @@ def test_geometry_does_not_depend_on_the_state():
     """A run may be cut anywhere and goes on to the same bits."""
 
     class Any:
-        geometries = program.GEOMETRIES
+        geometries, multiprocessors = program.GEOMETRIES, 132
 
     network = ah.asynchronous(reading="notebook")
     for state in (network.init(np.random.default_rng(seed)) for seed in range(3)):
         call = Call(network, state, np.zeros((1, 196)), 500, traces.empty((), 0, 500, np.dtype(np.float32)))
-        assert gpu.geometry_of(Any, call, np.dtype(np.float32)) == program.GEOMETRIES[np.dtype(np.float32)][0]
+        assert gpu.geometry_of(Any, call, np.dtype(np.float32), 1) == program.GEOMETRIES[np.dtype(np.float32)][0]

@@ -2,15 +2,17 @@
 
 import ctypes
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 
-from asynchebb.engines.gpu.program import Geometry
+from asynchebb.engines.gpu.program import Geometry, Program
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 FOLDER = Path(tempfile.gettempdir()) / "asynchebb-emulated"
@@ -36,21 +38,25 @@ class Host:
     )
 
     memory = 10**9
+    lock = threading.Lock()
 
-    def program(self, source):
+    multiprocessors = 8
+
+    def program(self, source, geometry):
         FOLDER.mkdir(exist_ok=True)
         path = FOLDER / f"{hashlib.sha256((source + MAIN).encode()).hexdigest()[:24]}.so"
         if not path.exists():
-            part = path.with_suffix(f".{id(self)}.cpp")
+            part = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.cpp")
             part.write_text(source + MAIN, encoding="utf-8")
             options = ["-O1", "-std=c++17", "-ffp-contract=off", "-shared", "-fPIC", "-w"]
             made = part.with_suffix(".so")
             subprocess.run([COMPILER, *options, "-o", made, part], check=True)
             made.replace(path)
-        return ctypes.CDLL(str(path)).run
+        return Program(ctypes.CDLL(str(path)).run, 0)
 
     def launch(self, program, geometry, nets, count):
-        size = program(ctypes.c_void_p(nets.ctypes.data), count)
+        with self.lock:  # there is one emulation per program
+            size = program.function(ctypes.c_void_p(nets.ctypes.data), count)
         assert size * count == nets.size
 
     def put(self, array):

@@ -18,12 +18,13 @@ from asynchebb import equations
 from asynchebb.checks import InputError
 from asynchebb.contracts import Call
 from asynchebb.engines.gpu import device, program
-from asynchebb.engines.gpu.program import Geometry
+from asynchebb.engines.gpu.program import Geometry, Program
 from asynchebb.engines.traces import Traces
 from asynchebb.network import VANISHING, Network, State
 from asynchebb.threads import cores
 
 ALIGNED = 64  # a column of M begins at a multiple of so many numbers
+Kind = tuple[tuple[type, type, type], np.dtype, Geometry]  # networks that one program runs
 MEMORY = 0.9  # the share of the GPU's free memory that is used
 
 
@@ -84,15 +85,19 @@ def bytes_of(call: Call) -> int:
 
 def _compile(gpu: Any, calls: Sequence[Call]) -> None:
     """Compile what these calls need, several programs at a time."""
-    sources = {program.source(gpu.words, *_kind(gpu, call)) for call in calls}
-    if len(sources) > 1:
-        with ThreadPoolExecutor(min(len(sources), cores())) as pool:
-            list(pool.map(gpu.program, sources))
+    kinds = {_kind(gpu, call, len(calls)) for call in calls}
+    if len(kinds) > 1:
+        with ThreadPoolExecutor(min(len(kinds), cores())) as pool:
+            list(pool.map(partial(_compiled, gpu), kinds))
 
 
-def _kind(gpu: Any, call: Call) -> tuple[tuple[type, type, type], np.dtype, Geometry]:
+def _compiled(gpu: Any, kind: Kind) -> Program:
+    return gpu.program(program.source(gpu.words, *kind), kind[2])
+
+
+def _kind(gpu: Any, call: Call, networks: int) -> Kind:
     dtype = call.state.W.dtype
-    return program.classes_of(call.network), dtype, geometry_of(gpu, call, dtype)
+    return program.classes_of(call.network), dtype, geometry_of(gpu, call, dtype, networks)
 
 
 def _run(gpu: Any, calls: Sequence[Call], used: Mapping[int, int]) -> None:
@@ -100,14 +105,16 @@ def _run(gpu: Any, calls: Sequence[Call], used: Mapping[int, int]) -> None:
     for call in sorted(
         calls, key=lambda call: -len(call.X) * call.hold
     ):  # the longest first, lest one is left to the end
-        kinds[_kind(gpu, call)].append(call)
+        kinds[_kind(gpu, call, len(calls))].append(call)
     loaded: dict[Any, list[Member]] = {}
     records = []  # on the GPU until all have run
     for kind, group in kinds.items():
-        compiled = gpu.program(program.source(gpu.words, *kind))
+        compiled = _compiled(gpu, kind)
         with gpu.stream(kind):  # kinds run side by side
             shared: dict[int, Any] = {}  # arrays of several states, by their identity
-            members = [Member(gpu, call, kind[2], shared if used[id(call.state.M)] > 1 else None) for call in group]
+            members = [
+                Member(gpu, call, kind[2], compiled, shared if used[id(call.state.M)] > 1 else None) for call in group
+            ]
             record = np.array([member.record for member in members], program.record(kind[1]))
             records.append(gpu.put(record.view(np.uint8)))
             gpu.launch(compiled, kind[2], records[-1], len(members))
@@ -123,10 +130,14 @@ def threads(network: Network) -> int:
     return 1
 
 
-def geometry_of(gpu: Any, call: Call, dtype: np.dtype) -> Geometry:
-    """How this network is laid out. It must not depend on its state: a run may be cut anywhere."""
+def geometry_of(gpu: Any, call: Call, dtype: np.dtype, networks: int) -> Geometry:
+    """How this network, one of so many, is laid out. Sums must not depend on its state, since a run may be cut
+    anywhere, nor on other networks; how many blocks share a large one makes no difference to them."""
     few, few_and_many_active, many, any_number = gpu.geometries[dtype]
     network = call.network
+    if network.n > program.LARGE:
+        blocks = min(network.n // program.SHARED_BY.threads, gpu.multiprocessors // networks)
+        return program.SHARED_BY._replace(wide=2 ** (blocks.bit_length() - 1)) if blocks > 1 else any_number
     if not getattr(network.dynamics, "additive", False):
         return any_number
     # Does inhibition move a silent neuron out of reach? Then most are far, and else all are near.
@@ -182,7 +193,9 @@ def _stride(network: Network) -> int:
 class Member:
     """A network of a batch, on the device."""
 
-    def __init__(self, gpu: Any, call: Call, geometry: Geometry, shared: dict[int, Any] | None) -> None:
+    def __init__(
+        self, gpu: Any, call: Call, geometry: Geometry, compiled: Program, shared: dict[int, Any] | None
+    ) -> None:
         self.gpu, self.call, self.owns_weights = gpu, call, shared is None
         network, state, traces = call.network, call.state, call.traces
         n, m, dtype = network.n, network.m, state.W.dtype
@@ -212,6 +225,7 @@ class Member:
             "lists": gpu.empty((program.LIST_ROWS, stride), np.int32),
             "truths": gpu.empty((program.TRUTH_ROWS, stride), np.uint8),
             "recent": gpu.put(state.recent) if state.recent.size else None,
+            "meeting": gpu.zeros((64 + compiled.memory,), np.uint8) if geometry.wide > 1 else None,
             "settled": None if call.settled is None else gpu.empty(call.settled.shape, dtype),
         }
         for kind in ("dynamics", "schedule", "rule"):

@@ -17,7 +17,8 @@ typedef Shared Memory;
 SIZE(shared_bytes, sizeof(Memory));
 
 KERNEL(advance, Net* nets) {
-    Memory& memory = *(Memory*)SHARED_MEMORY;
+    begin(nets[BLOCK].meeting);
+    Memory& memory = *(Memory*)(MEMORY(nets));
     Shared& shared = *(Shared*)&memory;  // it is the first thing in there
     Net& net = shared.net;
     if (THREAD == 0) net = nets[BLOCK];

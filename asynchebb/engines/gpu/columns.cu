@@ -1,6 +1,6 @@
 // What all of the engine's code works with: a network's arrays, lists of neurons, and passes over W and M.
 //
-// One thread block runs one network. M is kept by presynaptic column: m_ij is at P[j * stride + i]. During a hold
+// One thread block runs one network, or several together run a large one. M is kept by presynaptic column: m_ij is at P[j * stride + i]. During a hold
 // M = diag(s) M̂ and W is to become scale_i w_i + shift_i x; at its end both are as they should be (`fold`), so that a
 // run may be cut at any stimulus and goes on to the same bits. All sums are taken in an order that depends on the
 // network's state alone. The equations (`step`, `gate`, `rate`, `leak_w`, `leak_m`) are translated from Python.
@@ -49,11 +49,15 @@ DEVICE int list_where(Shared& shared, int count, int* list, Condition condition)
         unsigned lanes = vote(is_in);
         if (LANE == 0) shared.part[WARP] = popcount(lanes);
         sync();
-        int before = found;
-        for (int warp = 0; warp < WARPS; warp++) {
-            if (warp < WARP) before += shared.part[warp];
-            found += shared.part[warp];
+        int before = 0, all = 0;
+        const int lanes_used = WARPS > 16 ? 32 : 1;  // where there are many warps, a warp's lanes add up their numbers
+        for (int warp = lanes_used > 1 ? LANE : 0; warp < WARPS; warp += lanes_used) {
+            int of_warp = shared.part[warp];
+            all += of_warp, before += warp < WARP ? of_warp : 0;
         }
+        for (int apart = lanes_used / 2; apart; apart /= 2)
+            all += shuffle_xor(all, apart), before += shuffle_xor(before, apart);
+        before += found, found += all;
         if (is_in) list[before + popcount(lanes & ((1u << LANE) - 1))] = i;
         sync();
     }

@@ -3,17 +3,60 @@
 #define APART static __device__ __noinline__  // compiled by itself, so that it takes no registers from others
 #define UNROLL _Pragma("unroll")
 #define MULTIPLY_ADD(a, b, c) fma(a, b, c)
+#define KERNEL(name, arguments) extern "C" __global__ void __launch_bounds__(THREADS / WIDE, BLOCKS) name(arguments)
+extern __shared__ __align__(16) char shared_memory[];
+
+#if WIDE == 1
 #define THREAD threadIdx.x
 #define BLOCK blockIdx.x
-#define KERNEL(name, arguments) extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) name(arguments)
-extern __shared__ __align__(16) char shared_memory[];
-#define SHARED_MEMORY shared_memory
+#define MEMORY(nets) shared_memory
+
+DEVICE void begin(char* at) {}
+DEVICE void sync() { __syncthreads(); }
+DEVICE bool sync_or(int x) { return __syncthreads_or(x); }
+#else  // several blocks have one network, and meet in global memory
+#define THREAD (blockIdx.x % WIDE * (THREADS / WIDE) + threadIdx.x)
+#define BLOCK (blockIdx.x / WIDE)
+#define MEMORY(nets) (nets[BLOCK].meeting + sizeof(Meeting))
+
+struct alignas(64) Meeting {  // 0 at first
+    unsigned long long arrived;
+    int said[3];  // at this turn, the one before and the next
+};
+__shared__ Meeting* meeting;
+__shared__ unsigned long long expected;
+__shared__ int turn;
+
+DEVICE void begin(char* at) {
+    if (threadIdx.x == 0) meeting = (Meeting*)at, expected = 0, turn = 0;
+    __syncthreads();
+}
+DEVICE void sync() {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        expected += WIDE;
+        __threadfence();
+        atomicAdd(&meeting->arrived, 1ull);
+        while (*(volatile unsigned long long*)&meeting->arrived < expected) {}
+        __threadfence();
+    }
+    __syncthreads();
+}
+DEVICE bool sync_or(int x) {
+    int now = turn % 3, any = __syncthreads_or(x);
+    if (threadIdx.x == 0) {
+        if (any) *(volatile int*)&meeting->said[now] = 1;
+        if (blockIdx.x % WIDE == 0) *(volatile int*)&meeting->said[(now + 1) % 3] = 0;  // no one reads or writes it now
+        turn++;
+    }
+    sync();
+    return *(volatile int*)&meeting->said[now];
+}
+#endif
 
 // x, in a register: the compiler cannot know that it could compute it again whenever it is used.
 DEVICE int kept(int x) { return __shfl_sync(~0u, x, threadIdx.x % 32); }
-DEVICE void sync() { __syncthreads(); }
 DEVICE void sync_warp() { __syncwarp(); }
-DEVICE bool sync_or(int x) { return __syncthreads_or(x); }
 DEVICE unsigned vote(bool x) { return __ballot_sync(~0u, x); }
 DEVICE bool vote_any(bool x) { return __any_sync(~0u, x); }
 DEVICE float reciprocal(float x) { return __frcp_rn(x); }

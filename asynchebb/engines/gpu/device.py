@@ -11,11 +11,15 @@ from typing import Any
 import numpy as np
 
 from asynchebb.checks import InputError
-from asynchebb.engines.gpu import program
-from asynchebb.engines.gpu.program import Geometry
+from asynchebb.engines.gpu.program import GEOMETRIES, Geometry, Program, words
 
 INSTALL = "pip install 'asynchebb[gpu]' installs it for CUDA 13; for CUDA 12, pip install cupy-cuda12x"
 OPTIONS = ("-std=c++17", "--fmad=false")  # NumPy rounds products before it adds them
+
+
+TOGETHER = (
+    "--ptxas-options=-dlcm=cg",
+)  # what blocks tell each other must not be read from a multiprocessor's own cache
 
 
 class Lost(RuntimeError):
@@ -80,34 +84,41 @@ def _device(number: int) -> Cuda:
 class Cuda:
     """One GPU. Arrays on it are CuPy's."""
 
-    geometries = program.GEOMETRIES
+    geometries = GEOMETRIES
 
     def __init__(self) -> None:
         import cupy
 
         self.cupy = cupy
-        self.words = program.words()
-        self._programs: dict[str, Any] = {}
+        self.words = words()
+        self.multiprocessors = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())[
+            "multiProcessorCount"
+        ]
+        self._programs: dict[str, Program] = {}
         self._streams: dict[Any, Any] = {}
         self._compiling = threading.Lock()
 
-    def program(self, source: str) -> Any:
+    def program(self, source: str, geometry: Geometry) -> Program:
         """This program compiled, or as it was compiled before: CuPy keeps it in the user's cache folder."""
         with self._compiling:
             known = self._programs.get(source)
         if known is None:
-            module = self.cupy.RawModule(code=source, options=OPTIONS)
-            known = module.get_function("advance")
-            size = self.cupy.ndarray(1, np.int32, module.get_global("shared_bytes"))
-            known.max_dynamic_shared_size_bytes = int(size.get()[0])
+            together = geometry.wide > 1
+            module = self.cupy.RawModule(
+                code=source, options=OPTIONS + TOGETHER * together, enable_cooperative_groups=together
+            )
+            function = module.get_function("advance")
+            known = Program(function, int(self.cupy.ndarray(1, np.int32, module.get_global("shared_bytes")).get()[0]))
+            if not together:
+                function.max_dynamic_shared_size_bytes = known.memory
             with self._compiling:
                 self._programs[source] = known
         return known
 
-    def launch(self, compiled: Any, geometry: Geometry, networks: Any, count: int) -> None:
+    def launch(self, program: Program, geometry: Geometry, networks: Any, count: int) -> None:
         """Begin to run so many networks."""
-        shared = compiled.max_dynamic_shared_size_bytes
-        compiled((count,), (geometry.threads,), (networks,), shared_mem=shared)
+        shared = program.memory if geometry.wide == 1 else 0
+        program.function((count * geometry.wide,), (geometry.threads,), (networks,), shared_mem=shared)
 
     def stream(self, kind: Any) -> Any:
         """All that is asked of the GPU within this context is done in order, and beside what other streams do."""

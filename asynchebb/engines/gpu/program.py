@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ ARRAYS = {
     **dict.fromkeys(("counts", "trace_updates", "trace_active", "fired"), "long long"),
     "lists": "int",
     **dict.fromkeys(("truths", "recent", "trace_burst", "trace_spikes"), "unsigned char"),
+    "meeting": "char",
 }
 REALS = ("floor", "smallest", "decay", "x_x")
 
@@ -33,13 +34,14 @@ LIST_ROWS, TRUTH_ROWS = 3, 3
 
 class Geometry(NamedTuple):
     """How a block is laid out: its threads, each of which keeps so many rows and columns of M in its registers; columns
-    in shared memory; and how many blocks share a multiprocessor."""
+    in shared memory; how many blocks share a multiprocessor; and how many run one network together."""
 
     threads: int
     rows: int = 0  # no neurons are run apart
     columns: int = 0
     shared_slots: int = 0
     blocks: int = 1
+    wide: int = 1  # blocks that run one network together
 
     @property
     def near_rows(self) -> int:
@@ -47,7 +49,7 @@ class Geometry(NamedTuple):
 
 
 # For networks of which few neurons are near; for the same with room for many active ones; for those of which up to 512
-# are near; and for any others.
+# are near; and for any others, if they are not so large that several blocks have one.
 GEOMETRIES = {
     np.dtype(np.float32): (
         Geometry(128, 8, 8, 96, blocks=2),
@@ -64,6 +66,17 @@ GEOMETRIES = {
 }
 
 
+LARGE = 1024  # neurons from which on several blocks share a network
+SHARED_BY = Geometry(128, blocks=4)  # so many, a power of 2, as there is room for
+
+
+class Program(NamedTuple):
+    """A compiled program, and how many bytes of memory a block of it, or several together, work in."""
+
+    function: Any
+    memory: int
+
+
 def record(dtype: np.dtype) -> np.dtype:
     fields = [*((name, np.int64) for name in COUNTS), *((name, np.uint64) for name in ARRAYS)]
     return np.dtype([*fields, *((name, dtype) for name in REALS)], align=True)
@@ -72,7 +85,8 @@ def record(dtype: np.dtype) -> np.dtype:
 def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geometry: Geometry) -> str:
     """The whole program, in these words: those of CUDA, or those of an emulation on a CPU."""
     real = "float" if dtype == np.float32 else "double"
-    sizes = {"THREADS": geometry.threads, "BLOCKS": geometry.blocks, "RESIDENT": int(geometry.rows > 0)}
+    sizes = {"THREADS": geometry.threads * geometry.wide, "WIDE": geometry.wide, "BLOCKS": geometry.blocks}
+    sizes["RESIDENT"] = int(geometry.rows > 0)
     sizes |= {"ROWS": geometry.rows, "COLUMNS": geometry.columns, "SHARED_SLOTS": geometry.shared_slots}
     translated = []
     for kind, cls in zip(("dynamics", "schedule", "rule"), classes, strict=True):
