@@ -298,6 +298,28 @@ def test_a_batch_is_split_where_memory_is_short_and_says_what_is_needed_where_it
         ah.advance_many(networks, states, Xs, hold, "gpu")
 
 
+@needs_compiler
+def test_a_batch_is_split_where_the_card_has_less_memory_than_it_said(host, monkeypatch):
+    networks, states, Xs, hold, from_rest = a_batch()
+    whole, _ = ah.advance_many(networks, states, Xs, hold, "gpu", from_rest=from_rest)
+    launched, put = [], emulated.Host.put_rows
+
+    def scarce(self, array, stride):
+        if len(launched) == 2:  # matrices of two networks
+            launched.clear()
+            raise MemoryError
+        launched.append(array)
+        return put(self, array, stride)
+
+    monkeypatch.setattr(emulated.Host, "put_rows", scarce)
+    monkeypatch.setattr(emulated.Host, "get_rows", lambda self, *given: launched.clear() or copy(self, *given))
+    split, _ = ah.advance_many(networks, states, Xs, hold, "gpu", from_rest=from_rest)
+    assert all(np.array_equal(one.W, other.W) for one, other in zip(split, whole, strict=True))
+
+
+copy = emulated.Host.get_rows
+
+
 def test_settling_shares_the_weights_on_the_card(card):
     network = ah.asynchronous(50, 36)
     state = network.init(np.random.default_rng(0))

@@ -18,6 +18,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from asynchebb import engines
 from asynchebb.checks import InputError
 from asynchebb.contracts import Call, Executor, Task
@@ -36,7 +38,7 @@ from asynchebb.threads import one_thread
 
 # A task takes several short runs: up to this many Euler steps, or a fraction 1/TASKS of all steps if that is less.
 STEPS_PER_TASK, TASKS = 4_000_000, 32
-SIDE_BY_SIDE = 528  # runs that a GPU computes at a time
+SIDE_BY_SIDE, WEIGHTS = 528, 2**32  # runs that a GPU computes at a time, and the bytes of their weights, at most
 TRIES = 3  # for a run whose process keeps dying
 PATIENCE = 20  # seconds
 
@@ -60,9 +62,10 @@ def run_task(task: tuple[str, str, str, list[int], int]) -> str | None:
     except InputError as error:
         return str(error)
     runs = _runs_of(file)
-    left, at_once = [runs[index] for index in indices], SIDE_BY_SIDE if engine == "gpu" else 1
+    left = [runs[index] for index in indices]
     with one_thread():
         while left := [run for run in left if not folder.has_ended(run.identity)]:
+            at_once = _side_by_side(left) if engine == "gpu" else 1
             with ExitStack() as stack:
                 claims = {run: stack.enter_context(claimed(folder, run.identity)) for run in left[:at_once]}
                 mine = {run: claim for run, claim in claims.items() if claim is not None}
@@ -76,6 +79,13 @@ def run_task(task: tuple[str, str, str, list[int], int]) -> str | None:
             if not mine:
                 time.sleep(0.5 / len(left))
     return None
+
+
+def _side_by_side(runs: Sequence[Run]) -> int:
+    """How many of these runs are computed at a time: as many as fill a GPU, unless their weights take too much room."""
+    sizes = [run.network.n * (run.network.n + run.network.m) * np.dtype(run.dtype).itemsize for run in runs]
+    fit = int(np.searchsorted(np.cumsum(sizes), WEIGHTS, "right"))
+    return max(1, min(fit, SIDE_BY_SIDE))
 
 
 def _carry_out(works: Mapping[Run, Generator[Call, State, None]], engine: str, number: int) -> None:

@@ -38,6 +38,11 @@ class Host:
     )
 
     memory = 10**9
+    out_of_memory = MemoryError
+
+    def free_all(self):
+        pass
+
     lock = threading.Lock()
 
     multiprocessors = 8

@@ -50,7 +50,7 @@ def advance_many(calls: Sequence[Call]) -> list[State]:
     used = Counter(id(call.state.M) for call in calls)
     with gpu.failures():
         for batch in _batches(gpu, calls):
-            _run(gpu, batch, used)
+            _run_or_split(gpu, batch, used)
     return [call.state for call in calls]
 
 
@@ -62,11 +62,7 @@ def _batches(gpu: Any, calls: Sequence[Call]) -> Iterator[list[Call]]:
     for call in calls:
         needed = bytes_of(call)
         if needed > free:
-            raise InputError(
-                f"a network with n = {call.network.n} and m = {call.network.m} needs {needed / 1e9:.2f} GB of the "
-                f"GPU's memory for {len(call.X)} stimuli, and {free / 1e9:.2f} GB are available; use a smaller n, "
-                "fewer stimuli per call, no traces, float32, or the engine cpu"
-            )
+            raise _too_large(call, free)
         if batch and taken + needed > free:
             yield batch
             batch, taken = [], 0
@@ -74,6 +70,28 @@ def _batches(gpu: Any, calls: Sequence[Call]) -> Iterator[list[Call]]:
         taken += needed
     if batch:
         yield batch
+
+
+def _run_or_split(gpu: Any, calls: Sequence[Call], used: Mapping[int, int]) -> None:
+    """Run the calls; in two portions if the GPU has less memory than it said. No state has changed by then."""
+    try:
+        _run(gpu, calls, used)
+    except gpu.out_of_memory:
+        gpu.free_all()
+        if len(calls) == 1:
+            raise _too_large(calls[0], gpu.free_memory()) from None
+        half = len(calls) // 2
+        _run_or_split(gpu, calls[:half], used)
+        _run_or_split(gpu, calls[half:], used)
+
+
+def _too_large(call: Call, free: float) -> InputError:
+    needed = bytes_of(call)
+    return InputError(
+        f"a network with n = {call.network.n} and m = {call.network.m} needs {needed / 1e9:.2f} GB of the GPU's memory "
+        f"for {len(call.X)} stimuli, and {free / 1e9:.2f} GB are available; use a smaller n, fewer stimuli per call, "
+        "no traces, float32, or the engine cpu"
+    )
 
 
 def bytes_of(call: Call) -> int:

@@ -1,9 +1,10 @@
 // What all of the engine's code works with: a network's arrays, lists of neurons, and passes over W and M.
 //
-// One thread block runs one network, or several together run a large one. M is kept by presynaptic column: m_ij is at P[j * stride + i]. During a hold
-// M = diag(s) M̂ and W is to become scale_i w_i + shift_i x; at its end both are as they should be (`fold`), so that a
-// run may be cut at any stimulus and goes on to the same bits. All sums are taken in an order that depends on the
-// network's state alone. The equations (`step`, `gate`, `rate`, `leak_w`, `leak_m`) are translated from Python.
+// One thread block runs one network, or several together run a large one. M is kept by presynaptic column: m_ij is at
+// P[j * stride + i]. During a hold M = diag(s) M̂ and W is to become scale_i w_i + shift_i x; at its end both are as they
+// should be (`fold`), so that a run may be cut at any stimulus and goes on to the same bits. All sums are taken in an
+// order that depends on the network's state alone. The equations (`step`, `gate`, `rate`, `leak_w`, `leak_m`) are
+// translated from Python.
 
 #define SMALLEST_SCALE ((real)1e-9)  // a row whose scale or s has come down to this is brought back to 1
 #define ROW(name) (net.numbers + (name) * net.stride)
@@ -18,7 +19,9 @@
 // Per neuron: u, y, a and h; b = Wx; what its rows of W and M are still to be multiplied by, and how often x is to be
 // added; the inhibition M̂ y; the terms of an update; the sum of its y since few were first run apart; its y before a
 // step; the mean of its y over the second half of a presentation.
-enum { U, Y, A, H, B, S, SCALE, SHIFT, INHIBITION, ETA, KEEP_W, GAIN_W, KEEP_M, GAIN_M, SUM, BEFORE, MEAN, NUMBER_ROWS };
+enum {
+    U, Y, A, H, B, S, SCALE, SHIFT, INHIBITION, ETA, KEEP_W, GAIN_W, KEEP_M, GAIN_M, SUM, BEFORE, MEAN, NUMBER_ROWS
+};
 enum { C, SPIKES, NEW_C, COUNT_ROWS };                // steps since the last update; spikes in the window
 enum { ACTIVE, LISTED, PIXELS, LIST_ROWS };           // neurons with y ≠ 0; other neurons; pixels with x ≠ 0
 enum { GROWN, OPENED, NEAR, TRUTH_ROWS };             // has the row of M grown; is the gate open; is it run apart
@@ -100,7 +103,7 @@ APART void feed_forward(Net& net, const real* x, int pixels) {
     }
 }
 
-// Σ_j m̂_ij y_j over the listed j, for the rows i, i + THREADS, … that are wanted; many weights are on their way at a time.
+// Σ_j m̂_ij y_j over the listed j, for the rows i, i + THREADS, … that are wanted; many weights are on their way at once.
 template <typename Rate, typename Wanted, typename Take>
 DEVICE void sum_columns(Net& net, const int* list, int count, Rate rate, Wanted wanted, Take take) {
     const int TOGETHER = THREADS < 512 ? 4 : 1, AT_ONCE = THREADS < 512 ? 8 : 16;
@@ -202,8 +205,8 @@ APART void fold(Net& net, Shared& shared, const real* x) {
     sync();
 }
 
-// Of a neuron that is silent from step k up to step `end`: the step at which its gate first opens (or `end`), and its c at
-// the end.
+// Of a neuron that is silent from step k up to step `end`: the step at which its gate first opens (or `end`), and its c
+// at the end.
 struct Silent {
     int opens;
     long long c;
@@ -235,8 +238,8 @@ DEVICE bool stays(Net& net, real a) {
     return net.floor == 0 && new_a == a && lambda_w == 0 && lambda_m == 0;
 }
 
-// How an update changes a neuron's rows: w_i ← keep_w w_i + gain x, m_i ← keep_m m_i + gain y − eta φ; its a; and whether
-// its leaks are 0, which the number of synapses that change depends on.
+// How an update changes a neuron's rows: w_i ← keep_w w_i + gain x, m_i ← keep_m m_i + gain y − eta φ; its a; and
+// whether its leaks are 0, which the number of synapses that change depends on.
 struct Terms {
     real eta, keep_w, keep_m, gain, a;
     bool leaks_w, leaks_m;

@@ -157,6 +157,15 @@ class Cuda:
         free, _ = self.cupy.cuda.runtime.memGetInfo()
         return free + self.cupy.get_default_memory_pool().free_bytes()
 
+    @property
+    def out_of_memory(self) -> type[Exception]:
+        return self.cupy.cuda.memory.OutOfMemoryError
+
+    def free_all(self) -> None:
+        """Wait for all that is running, and give back what CuPy keeps for later."""
+        self.cupy.cuda.runtime.deviceSynchronize()
+        self.cupy.get_default_memory_pool().free_all_blocks()
+
     @contextmanager
     def failures(self) -> Iterator[None]:
         """What the driver says when a GPU is gone, as `Lost`."""

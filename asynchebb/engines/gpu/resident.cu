@@ -1,8 +1,8 @@
 // Few neurons apart, with their weights close by: the rows of M that matter in this hold, the columns that are active.
 //
 // Of all neurons the near ones are those that could become active in the next steps; with additive dynamics the others,
-// the far ones, take one step with the summed drive at the end. Each active neuron has a slot, in which the near part of
-// its column of M̂ lies: the first slots are registers, the others shared memory, and what does not fit is read from
+// the far ones, take one step with the summed drive at the end. Each active neuron has a slot, in which the near part
+// of its column of M̂ lies: the first slots are registers, the others shared memory, and what does not fit is read from
 // global memory at each step. A thread keeps ROWS rows of a quarter of all slots: four lanes have the same rows, add up
 // what they have, and then each moves a quarter of these rows, its own ones.
 //
@@ -30,6 +30,7 @@ struct Resident {  // in shared memory
     FourIds column[SLOTS / 4];             // which neuron a slot's column belongs to, or −1
     FourIds wanted[SLOTS / 4];             // the column to be put into it, or −1, or KEPT
     Four y[2][SLOTS / 4 + 1];              // rates of the neurons in the slots, before and after a step; one is NOWHERE
+    real a[NEAR_ROWS];
     Four part[4][NEAR_ROWS / 4];           // what each quarter adds to M̂ y
     Four gain[NEAR_ROWS / 4];              // how much a near row's weights grow per rate
     int row[SLOTS];                        // which near row the neuron in a slot is
@@ -39,7 +40,6 @@ struct Resident {  // in shared memory
     int active[WARPS], soon[WARPS];        // near rows without a slot that are active, or may soon be
     int over, over_id[NEAR_ROWS];          // active neurons without a slot
     real over_y[NEAR_ROWS], rate[NEAR_ROWS];  // their rates; those of near rows, or the sums of them
-    real a[NEAR_ROWS], scale[NEAR_ROWS], shift[NEAR_ROWS];
     Four weights[SHARED_SLOTS * NEAR_ROWS / 4];
 };
 
@@ -106,12 +106,14 @@ DEVICE void grow_two(
 // Put the wanted columns into their slots in shared memory, and the ones that were there back.
 APART void fetch_shared(Net& net, Resident& res, Place at, unsigned grown) {
     for (int group = 0; group < SHARED_SLOTS / 16; group++) {
-        FourIds wanted = res.wanted[COLUMNS + 4 * group + at.quarter], old = res.column[COLUMNS + 4 * group + at.quarter];
+        int place = COLUMNS + 4 * group + at.quarter;
+        FourIds wanted = res.wanted[place], old = res.column[place];
         Four fetched[4][ROWS / 4];
         UNROLL for (int i = 0; i < 4; i++)
             if (wanted.of[i] >= 0)
                 UNROLL for (int r = 0; r < ROWS; r += 4) {
-                    if (old.of[i] >= 0) put_back(net, res, at, grown, old.of[i], r, shared_weights(res, at, group, i, r));
+                    Four& weights = shared_weights(res, at, group, i, r);
+                    if (old.of[i] >= 0) put_back(net, res, at, grown, old.of[i], r, weights);
                     fetched[i][r / 4] = weights_of(net, res, at, wanted.of[i], r);
                 }
         UNROLL for (int i = 0; i < 4; i++)
@@ -158,9 +160,10 @@ APART void sweep_over(Net& net, Resident& res, Place at) {
     UNROLL for (int r = 0; r < ROWS; r++) res.part[at.quarter][four_of(at, r)].of[r % 4] = sums[r];
 }
 
-// List the near neurons from step k on: those that could become active, or whose gates could open, before the hold ends;
-// or if these are too many, before an earlier step. Gives that step, or k if they are still too many. The far ones' new
-// c is left in NEW_C; those whose gates open at the hold's last step alone, as with a discrete schedule, are OPENED.
+// List the near neurons from step k on: those that could become active, or whose gates could open, before the hold
+// ends; or if these are too many, before an earlier step. Gives that step, or k if they are still too many. The far
+// ones' new c is left in NEW_C; those whose gates open at the hold's last step alone, as with a discrete schedule, are
+// OPENED.
 APART int choose(Net& net, Resident& res, int k, int& count) {
     real *u = ROW(U), *y = ROW(Y), *a = ROW(A), *b = ROW(B);
     long long *c = COUNT(C), *new_c = COUNT(NEW_C);
@@ -199,9 +202,9 @@ APART int choose(Net& net, Resident& res, int k, int& count) {
     return k;
 }
 
-// Give slots to the active neurons that have none, and to those that may soon be active, as long as no more slots have to
-// be swept for these; the columns for them are then WANTED. A silent neuron may lose its slot, unless it is KEPT. `y` are
-// the rates in the slots, `active` and `soon` the lanes of this warp that wait, for each own row.
+// Give slots to the active neurons that have none, and to those that may soon be active, as long as no more slots have
+// to be swept for these; the columns for them are then WANTED. A silent neuron may lose its slot, unless it is KEPT.
+// `y` are the rates in the slots, `active` and `soon` the lanes of this warp that wait, for each own row.
 DEVICE void assign(Resident& res, const Place& at, real* y, const unsigned* active, const unsigned* soon) {
     unsigned below = (1u << LANE) - 1;
     int actives = 0, soons = 0, *wanted = res.wanted[0].of;
@@ -245,12 +248,14 @@ DEVICE void assign(Resident& res, const Place& at, real* y, const unsigned* acti
 }
 
 // Write down what is asked for of this step.
-DEVICE void trace(Net& net, Resident& res, Place at, long long t, int k, unsigned valid, unsigned opened, const real* y) {
+APART void trace(
+    Net& net, Resident& res, int own, int k, long long t, unsigned valid, unsigned opened, real first, real last) {
     int *near = res.near[0].of, more_than_0 = 0, not_0 = 0;
     UNROLL for (int o = 0; o < OWN; o++) {
-        if (net.trace_y && valid >> o & 1) net.trace_y[t * net.n + near[at.own + o]] = y[o];
-        if (net.trace_burst && valid >> o & 1) net.trace_burst[t * net.n + near[at.own + o]] = opened >> o & 1;
-        more_than_0 += popcount(vote(y[o] > 0)), not_0 += popcount(vote(y[o] != 0));
+        real y = o == 0 ? first : last;
+        if (net.trace_y && valid >> o & 1) net.trace_y[t * net.n + near[own + o]] = y;
+        if (net.trace_burst && valid >> o & 1) net.trace_burst[t * net.n + near[own + o]] = opened >> o & 1;
+        more_than_0 += popcount(vote(y > 0)), not_0 += popcount(vote(y != 0));
     }
     if (net.trace_active && LANE == 0 && more_than_0) add_to(&net.trace_active[t], more_than_0);
     if (net.trace_updates && LANE == 0 && not_0) add_to(&res.shared.active[k % 3], not_0);
@@ -283,8 +288,8 @@ APART void move_far(Net& net, Resident& res, int count, int start, int k, int en
     sync();
 }
 
-// Run the near neurons from step k on, then bring the far ones up to date. Gives the step that was reached: k if it does
-// not pay. `again` says that it may do so from there on; else all neurons take some steps.
+// Run the near neurons from step k on, then bring the far ones up to date. Gives the step that was reached: k if it
+// does not pay. `again` says that it may do so from there on; else all neurons take some steps.
 APART int run_few(Net& net, Resident& res, const real* x, int pixels, long long hold_start, int k, bool& again) {
     int count = 0, start = k, end = choose(net, res, k, count), hold = net.hold;
     again = false;
@@ -297,7 +302,7 @@ APART int run_few(Net& net, Resident& res, const real* x, int pixels, long long 
     bool busy = kept(WARP * 8 * ROWS < count);  // has this warp any near rows?
     bool traced = kept(net.trace_active || net.trace_updates || net.trace_y || net.trace_burst);
     Place at = place_of_thread(count == net.n);
-    real m[ROWS][COLUMNS], u[OWN], y[OWN], b[OWN], s[OWN], sum[OWN], drive[OWN];
+    real m[ROWS][COLUMNS], u[OWN], y[OWN], b[OWN], s[OWN], scale[OWN], shift[OWN], sum[OWN], drive[OWN];
     long long c[OWN];
     int slot[OWN], own = at.own, used = 0, over = 0;
     unsigned valid = 0, grown = 0;  // which of its own rows are near ones; which of its rows have grown
@@ -306,7 +311,7 @@ APART int run_few(Net& net, Resident& res, const real* x, int pixels, long long 
         int i = is_near ? LIST(LISTED)[own + o] : (int)net.n - 1;
         valid |= (unsigned)is_near << o;
         u[o] = ROW(U)[i], y[o] = is_near ? ROW(Y)[i] : (real)0, b[o] = ROW(B)[i], s[o] = ROW(S)[i], c[o] = COUNT(C)[i];
-        res.a[own + o] = ROW(A)[i], res.scale[own + o] = ROW(SCALE)[i], res.shift[own + o] = ROW(SHIFT)[i];
+        res.a[own + o] = ROW(A)[i], scale[o] = ROW(SCALE)[i], shift[o] = ROW(SHIFT)[i];
         slot[o] = NOWHERE, sum[o] = drive[o] = 0;
         res.near[0].of[own + o] = i, res.slot[own + o] = NOWHERE;
     }
@@ -323,8 +328,8 @@ APART int run_few(Net& net, Resident& res, const real* x, int pixels, long long 
         if (attention) {  // an active neuron has no slot
             unsigned active[OWN], soon[OWN];
             UNROLL for (int o = 0; o < OWN; o++) {
-                real new_u, new_y;
-                step(dynamics, u[o], 0, 0, AHEAD * (drive[o] > 0 ? drive[o] : (real)0), 0, new_u, new_y, unused, unused);
+                real new_u, new_y, most = AHEAD * (drive[o] > 0 ? drive[o] : (real)0);
+                step(dynamics, u[o], 0, 0, most, 0, new_u, new_y, unused, unused);
                 bool without = slot[o] == NOWHERE && valid >> o & 1, is_soon = y[o] == 0 && !(new_y <= 0);
                 active[o] = vote(without && y[o] != 0), soon[o] = vote(without && is_soon);
                 if (slot[o] != NOWHERE && is_soon) res.wanted[0].of[slot[o]] = KEPT;
@@ -333,19 +338,19 @@ APART int run_few(Net& net, Resident& res, const real* x, int pixels, long long 
             assign(res, at, now, active, soon);
             UNROLL for (int o = 0; o < OWN; o++) slot[o] = res.slot[own + o];
             if (busy) {
-                UNROLL for (int j = 0; j < COLUMNS / 4; j++) {
-                    FourIds wanted = res.wanted[4 * j + at.quarter], old = res.column[4 * j + at.quarter];
-                    UNROLL for (int i = 0; i < 4; i++)
-                        if (wanted.of[i] >= 0)
-                            UNROLL for (int r = 0; r < ROWS; r += 4) {
+                UNROLL for (int j = 0; j < COLUMNS / 4; j++)
+                    UNROLL for (int i = 0; i < 4; i++) {
+                        int wanted = res.wanted[4 * j + at.quarter].of[i], old = res.column[4 * j + at.quarter].of[i];
+                        UNROLL for (int r = 0; r < ROWS; r += 4)
+                            if (wanted >= 0) {
                                 Four weights;
                                 UNROLL for (int e = 0; e < 4; e++) weights.of[e] = m[r + e][4 * j + i];
-                                if (old.of[i] >= 0) put_back(net, res, at, grown, old.of[i], r, weights);
-                                weights = weights_of(net, res, at, wanted.of[i], r);
+                                if (old >= 0) put_back(net, res, at, grown, old, r, weights);
+                                weights = weights_of(net, res, at, wanted, r);
                                 UNROLL for (int e = 0; e < 4; e++) m[r + e][4 * j + i] = weights.of[e];
                             }
-                    sync_warp();  // or registers would be short
-                }
+                        sync_warp();  // or registers would be short
+                    }
                 fetch_shared(net, res, at, grown);
             }
             sync();
@@ -373,7 +378,8 @@ APART int run_few(Net& net, Resident& res, const real* x, int pixels, long long 
                     }
             }
             for (int group = 0; group < used; group++) {
-                Four rates = at_once((Four*)now + COLUMNS + 4 * group + at.quarter), first[2][ROWS / 4], second[2][ROWS / 4];
+                Four rates = at_once((Four*)now + COLUMNS + 4 * group + at.quarter);
+                Four first[2][ROWS / 4], second[2][ROWS / 4];
                 read_two(res, at, group, 0, first);
                 read_two(res, at, group, 2, second);
                 grow_two(res, at, group, 0, gains, rates.of[0], rates.of[1], first);
@@ -401,7 +407,8 @@ APART int run_few(Net& net, Resident& res, const real* x, int pixels, long long 
                     UNROLL for (int r = 0; r < ROWS; r++) sums[r] = 0;
                     UNROLL for (int j = 0; j < COLUMNS / 4; j++)
                         UNROLL for (int i = 0; i < 4; i++)
-                            UNROLL for (int r = 0; r < ROWS; r++) sums[r] = plus(m[r][4 * j + i], rates[j].of[i], sums[r]);
+                            UNROLL for (int r = 0; r < ROWS; r++)
+                                sums[r] = plus(m[r][4 * j + i], rates[j].of[i], sums[r]);
                     for (int group = 0; group < used; group++) {  // two columns are on their way while two are added
                         read_two(res, at, group, 2, second);
                         add_two(first, more.of[0], more.of[1], sums);
@@ -428,7 +435,8 @@ APART int run_few(Net& net, Resident& res, const real* x, int pixels, long long 
                 UNROLL for (int o = 0; o < OWN; o++) {
                     real beta, new_u, new_y;
                     long long new_c;
-                    drive[o] = b[o] - s[o] * ((felt[0].of[o] + felt[1].of[o]) + (felt[2].of[o] + felt[3].of[o])), sum[o] += y[o];
+                    real all = (felt[0].of[o] + felt[1].of[o]) + (felt[2].of[o] + felt[3].of[o]);
+                    drive[o] = b[o] - s[o] * all, sum[o] += y[o];
                     step(dynamics, u[o], 0, 0, drive[o], 0, new_u, new_y, unused, unused);
                     u[o] = new_u, y[o] = valid >> o & 1 ? new_y : (real)0;
                     next[slot[o]] = y[o];
@@ -440,9 +448,9 @@ APART int run_few(Net& net, Resident& res, const real* x, int pixels, long long 
                     UNROLL for (int o = 0; o < OWN; o++)
                         if (opened >> o & 1) {
                             Terms terms = terms_of_update(rule, y[o], res.a[own + o]);
-                            strange |= odd_W(terms, res.scale[own + o]) || odd_M(floor, terms, s[o]);
+                            strange |= odd_W(terms, scale[o]) || odd_M(floor, terms, s[o]);
                         }
-                if (traced) trace(net, res, at, hold_start + k, k, valid, opened, y);
+                if (traced) trace(net, res, own, k, hold_start + k, valid, opened, y[0], y[OWN - 1]);
             }
             attention = sync_or(needs || strange);
             if (attention) odd = sync_or(strange);
@@ -455,8 +463,8 @@ APART int run_few(Net& net, Resident& res, const real* x, int pixels, long long 
                     if (opened >> o & 1 && !odd) {
                         Terms terms = terms_of_update(rule, y[o], res.a[own + o]);
                         res.a[own + o] = terms.a;
-                        res.scale[own + o] *= terms.keep_w;
-                        res.shift[own + o] = terms.keep_w * res.shift[own + o] + terms.gain;
+                        scale[o] *= terms.keep_w;
+                        shift[o] = terms.keep_w * shift[o] + terms.gain;
                         b[o] = terms.keep_w * b[o] + terms.gain * x_x;
                         s[o] *= terms.keep_m;
                         gain = terms.gain * reciprocal(s[o]);
@@ -491,7 +499,7 @@ APART int run_few(Net& net, Resident& res, const real* x, int pixels, long long 
         int row = own + o, i = res.near[0].of[row];
         if ((valid >> o & 1) == 0) continue;
         ROW(U)[i] = u[o], ROW(Y)[i] = y[o], ROW(B)[i] = b[o], ROW(S)[i] = s[o], COUNT(C)[i] = c[o];
-        ROW(A)[i] = res.a[row], ROW(SCALE)[i] = res.scale[row], ROW(SHIFT)[i] = res.shift[row], res.rate[row] = sum[o];
+        ROW(A)[i] = res.a[row], ROW(SCALE)[i] = scale[o], ROW(SHIFT)[i] = shift[o], res.rate[row] = sum[o];
         if (grown >> (at.quarter * OWN + o) & 1) TRUTH(GROWN)[i] = 1;
     }
     sync();

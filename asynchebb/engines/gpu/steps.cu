@@ -126,7 +126,7 @@ APART void run_all(Net& net, Shared& shared, const real* x, int pixels, long lon
         if (spiking) add_to(&net.fired[0], spiking);
         if (late) add_to(&net.fired[1], late);
         known = false;
-        if (net.events) {  // y has decayed for all, so has the inhibition: only the columns of those that fired are read
+        if (net.events) {  // y has decayed for all, and so has the inhibition: only columns of those that fired are read
             int firings = list_where(shared, net.n, firing, [=](int i) { return before[i] != 0; });
             lateral(net, firing, firings, before, inhibition, net.decay);
             known = true;
