@@ -107,7 +107,8 @@ class Engine(Protocol[NetworkT, StateT, TracesT]):
     `advance` owns the state that it is given and may change it in place; it fills in the traces that were asked for.
     With `from_rest` it sets the activity to rest at the onset of each stimulus; `settled`, an array (samples, n), takes
     the rates at the end of each, or those of spiking neurons over its second half, on average. `threads` says how many
-    such calls may run side by side.
+    such calls may run side by side. An engine may also have `answers(calls)`, which carries out many `Call`s together
+    and gives the new state of each or an exception, and `advance_many(calls)`, which raises the first of those.
     """
 
     def advance(

@@ -100,8 +100,7 @@ def advance_many(
 
 
 def _one_each(name: str, value: Any, count: int) -> list[Any]:
-    single = Network, int, np.integer, bool
-    if isinstance(value, single) or (isinstance(value, np.ndarray) and value.ndim == 2):
+    if not isinstance(value, list | tuple | range) and not (isinstance(value, np.ndarray) and value.ndim != 2):
         return [value] * count
     if len(value) != count:
         raise InputError(
@@ -129,12 +128,28 @@ def call(
 
 def carry_out(calls: Sequence[Call], engine: str) -> list[State]:
     """Carry out calls that do not depend on each other; the new states."""
-    run = module(engine, len(calls))
-    with np.errstate(over="ignore", invalid="ignore"):
-        if hasattr(run, "advance_many"):
-            return run.advance_many(calls)
-        threads = min((run.threads(one.network) for one in calls), default=1)
-        return list(in_threads(lambda one: run.advance(*one), calls, threads))
+    found = answers(calls, engine)
+    for answer in found:
+        if isinstance(answer, Exception):
+            raise answer
+    return cast(list[State], found)
+
+
+def answers(calls: Sequence[Call], engine: str) -> list[State | Exception]:
+    """Carry out calls that do not depend on each other; the new state of each, or why it could not be carried out."""
+    run: Any = module(engine, len(calls))
+
+    def answer(one: Call) -> State | Exception:
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return run.advance(*one)
+        except Exception as error:
+            return error
+
+    if hasattr(run, "answers"):
+        return run.answers(calls)
+    threads = min((run.threads(one.network) for one in calls), default=1)
+    return list(in_threads(answer, calls, threads))
 
 
 def in_threads(function: Any, items: Sequence[Any], threads: int) -> Iterator[Any]:
@@ -148,16 +163,20 @@ def in_threads(function: Any, items: Sequence[Any], threads: int) -> Iterator[An
 
 
 def carried_out(work: Generator[Any, State | None, Result], engine: str) -> Generator[Any, None, Result]:
-    """Carry out each call that the work asks for, and pass on whatever else it yields."""
-    answer = None
-    while True:
-        try:
-            item = work.send(answer)
-        except StopIteration as end:
-            return end.value
-        answer = carry_out([item], engine)[0] if isinstance(item, Call) else None
-        if answer is None:
-            yield item
+    """Carry out each call that the work asks for, and pass on whatever else it yields. An error is raised where the
+    work asked for the call."""
+    answer: State | Exception | None = None
+    try:
+        while True:
+            try:
+                item = work.throw(answer) if isinstance(answer, Exception) else work.send(answer)
+            except StopIteration as end:
+                return end.value
+            answer = answers([item], engine)[0] if isinstance(item, Call) else None
+            if answer is None:
+                yield item
+    finally:
+        work.close()
 
 
 def result_of(work: Generator[Call, State, Result], engine: str) -> Result:
@@ -175,31 +194,24 @@ def side_by_side(works: Sequence[Generator[Call, State, object]], engine: str) -
 
     A call that cannot be carried out raises its error where it was asked for, and the others go on.
     """
-    waiting = dict(enumerate(in_threads(lambda work: next(work, None), works, cores())))
-    while waiting := {number: one for number, one in waiting.items() if one is not None}:
-        answers: list[State | InputError]
-        try:
-            answers = [*carry_out([*waiting.values()], engine)]
-        except InputError as error:
-            answers = [error] if len(waiting) == 1 else [_answer(one, engine) for one in waiting.values()]
-        answered = [*zip((works[number] for number in waiting), answers, strict=True)]
-        asked = in_threads(lambda given: _next_call(*given), answered, cores())
-        waiting = dict(zip([*waiting], asked, strict=True))
+    try:
+        waiting = dict(enumerate(in_threads(lambda work: next(work, None), works, cores())))
+        while waiting := {number: one for number, one in waiting.items() if one is not None}:
+            found = answers([*waiting.values()], engine)
+            answered = [*zip((works[number] for number in waiting), found, strict=True)]
+            asked = in_threads(lambda given: _next_call(*given), answered, cores())
+            waiting = dict(zip([*waiting], asked, strict=True))
+    finally:
+        for work in works:
+            work.close()
 
 
-def _next_call(work: Generator[Call, State, object], answer: State | InputError) -> Call | None:
+def _next_call(work: Generator[Call, State, object], answer: State | Exception) -> Call | None:
     """What the work asks for next, once it has its answer; None at its end."""
     try:
-        return work.throw(answer) if isinstance(answer, InputError) else work.send(answer)
+        return work.throw(answer) if isinstance(answer, Exception) else work.send(answer)
     except StopIteration:
         return None
-
-
-def _answer(one: Call, engine: str) -> State | InputError:
-    try:
-        return carry_out([one], engine)[0]
-    except InputError as error:
-        return error
 
 
 def advance_in_place(

@@ -61,8 +61,8 @@ def simulate(
 ) -> Iterator[Snapshot]:
     """Yield snapshots of the run, from the untrained network to the end, or only those `after` a given one.
 
-    `on_progress` is called several times a second with the number of Euler steps done, those of tests included; at the
-    end it is `run.steps_with_tests`.
+    `on_progress` is called several times a second (on a GPU, every few seconds) with the number of Euler steps done,
+    those of tests included; at the end it is `run.steps_with_tests`.
     """
     for snapshot in live(run, engine, after and after._replace(state=after.state.copy()), on_progress):
         yield snapshot._replace(state=snapshot.state.copy())

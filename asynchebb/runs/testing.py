@@ -78,7 +78,7 @@ def responding(
     own = engines.prepare(frozen, state)
     own = State(own.W, own.M, *(array.copy() for array in own[2:]))  # a frozen network does not touch W and M
     h, fired, number = own.h.copy(), np.zeros(2, np.int64), 0
-    several = max(1, 2 ** (24 if on_gpu else 20) // (hold * network.n))  # in one call, which takes a while to begin
+    several = max(1, 2 ** (21 if on_gpu else 20) // (hold * network.n))  # in one call, which takes a while to begin
     if equations.has_third_variable(network.dynamics):
         several = 1  # it would go on from stimulus to stimulus
     for start in range(0, len(X), several):

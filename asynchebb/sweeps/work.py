@@ -64,20 +64,20 @@ def run_task(task: tuple[str, str, str, list[int], int]) -> str | None:
     runs = _runs_of(file)
     left = [runs[index] for index in indices]
     with one_thread():
-        while left := [run for run in left if not folder.has_ended(run.identity)]:
+        while left:
             at_once = _side_by_side(left) if engine == "gpu" else 1
+            some, left = [run for run in left[:at_once] if not folder.has_ended(run.identity)], left[at_once:]
+            reasons: list[str] = []
             with ExitStack() as stack:
-                claims = {run: stack.enter_context(claimed(folder, run.identity)) for run in left[:at_once]}
-                mine = {run: claim for run, claim in claims.items() if claim is not None}
-                reasons: list[str] = []
-                _carry_out(
-                    {run: _work(run, folder, engine, claim, reasons) for run, claim in mine.items()}, engine, number
-                )
+                claims = [(run, stack.enter_context(claimed(folder, run.identity))) for run in some]
+                mine = [(run, claim) for run, claim in claims if claim is not None]
+                works = [(run, _work(run, folder, engine, claim, reasons)) for run, claim in mine]
+                _carry_out(works, engine, number)
             if reasons:
                 return reasons[0]
-            left = left[at_once:] + [run for run in claims if run not in mine]
-            if not mine:
-                time.sleep(0.5 / len(left))
+            left += [run for run, claim in claims if claim is None]
+            if claims and not mine:
+                time.sleep(0.5 / max(1, len(left) // at_once))
     return None
 
 
@@ -88,11 +88,11 @@ def _side_by_side(runs: Sequence[Run]) -> int:
     return max(1, min(fit, SIDE_BY_SIDE))
 
 
-def _carry_out(works: Mapping[Run, Generator[Call, State, None]], engine: str, number: int) -> None:
+def _carry_out(works: Sequence[tuple[Run, Generator[Call, State, None]]], engine: str, number: int) -> None:
     """Carry out the runs side by side. Those with the same equations take steps of about the same length, so that none
     of them waits for another; those with others go on beside them."""
     alike: dict[Any, list[Generator[Call, State, None]]] = defaultdict(list)
-    for run, work in works.items():
+    for run, work in works:
         alike[type(run.network.dynamics), type(run.network.rule), type(run.network.schedule)].append(work)
 
     def carry_out(some: list[Generator[Call, State, None]]) -> None:
@@ -163,8 +163,10 @@ def measures(run: Run, file: Path, whole: Mapping[str, Any] | None) -> dict[str,
 
 
 def engine_for(name: str, executor: Executor, runs: int) -> str:
-    """The engine for so many runs. Workers elsewhere may have a GPU where this machine has none."""
-    return name if name == "gpu" and not isinstance(executor, Local) else engines.resolved(name, runs)
+    """The engine for so many runs. Workers elsewhere may have a GPU where this machine has none, and vice versa."""
+    if isinstance(executor, Local) or name not in ("gpu", "auto"):
+        return engines.resolved(name, runs)
+    return "gpu" if name == "gpu" else "cpu"
 
 
 def run_points(
@@ -241,8 +243,10 @@ def _submit(
     path, tasks = str(points.folder.path), []
     jobs = getattr(executor, "jobs", None)
     if engine == "gpu":  # each task fills a GPU
-        cards = device.count() if isinstance(executor, Local) else getattr(executor, "workers", jobs)
-        jobs = max(cards or 1, -(-len(runs) // SIDE_BY_SIDE))
+        if isinstance(executor, Local):
+            jobs = device.count()
+        else:
+            jobs = max(getattr(executor, "workers", jobs) or 1, -(-len(runs) // SIDE_BY_SIDE))
     portions = _portions(runs, min(steps, sum(run.steps for run in runs) // TASKS), jobs)
     try:
         with getattr(executor, "batch", nullcontext)():

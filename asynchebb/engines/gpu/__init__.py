@@ -25,7 +25,6 @@ from asynchebb.threads import cores
 
 ALIGNED = 64  # a column of M begins at a multiple of so many numbers
 Kind = tuple[tuple[type, type, type], np.dtype, Geometry]  # networks that one program runs
-MEMORY = 0.9  # the share of the GPU's free memory that is used
 
 
 def advance(
@@ -41,48 +40,73 @@ def advance(
 
 
 def advance_many(calls: Sequence[Call]) -> list[State]:
-    """Run all these networks side by side; each gets the same bits as by itself.
-
-    States may share W and M if the networks are frozen. As many networks are run at a time as the GPU has memory for.
-    """
-    gpu = device.current()
-    _compile(gpu, calls)
-    used = Counter(id(call.state.M) for call in calls)
-    with gpu.failures():
-        for batch in _batches(gpu, calls):
-            _run_or_split(gpu, batch, used)
+    """Run all these networks side by side; each gets the same bits as by itself. States may share W and M if the
+    networks are frozen."""
+    for answer in answers(calls):
+        if isinstance(answer, Exception):
+            raise answer
     return [call.state for call in calls]
 
 
-def _batches(gpu: Any, calls: Sequence[Call]) -> Iterator[list[Call]]:
-    """The calls in portions that fit in the GPU's memory."""
-    free = MEMORY * gpu.free_memory()
-    batch: list[Call] = []
+def answers(calls: Sequence[Call]) -> list[State | Exception]:
+    """The new state of each call, or why it could not be carried out. As many networks are run at a time as the GPU has
+    memory for."""
+    gpu = device.current()
+    with gpu.failures():
+        found: list[State | Exception] = [call.state for call in calls]
+        refused = {k: _too_large(call, gpu.room) for k, call in enumerate(calls) if bytes_of(call) > gpu.room}
+        for k, error in refused.items():
+            found[k] = error
+        fitting = [k for k in range(len(calls)) if k not in refused]
+        _compile(gpu, [calls[k] for k in fitting])
+        used = Counter(id(call.state.M) for call in calls)
+        for batch in _batches(gpu, calls, fitting):
+            for k, error in _run_or_split(gpu, calls, batch, used):
+                found[k] = error
+    return found
+
+
+def _batches(gpu: Any, calls: Sequence[Call], numbers: Sequence[int]) -> Iterator[list[int]]:
+    """The calls with these numbers, in portions that fit in the GPU's memory."""
+    batch: list[int] = []
     taken = 0
-    for call in calls:
-        needed = bytes_of(call)
-        if needed > free:
-            raise _too_large(call, free)
-        if batch and taken + needed > free:
+    for k in numbers:
+        needed = bytes_of(calls[k])
+        if batch and taken + needed > gpu.room:
             yield batch
             batch, taken = [], 0
-        batch.append(call)
+        batch.append(k)
         taken += needed
     if batch:
         yield batch
 
 
-def _run_or_split(gpu: Any, calls: Sequence[Call], used: Mapping[int, int]) -> None:
-    """Run the calls; in two portions if the GPU has less memory than it said. No state has changed by then."""
+def _run_or_split(
+    gpu: Any, calls: Sequence[Call], batch: list[int], used: Mapping[int, int]
+) -> Iterator[tuple[int, InputError]]:
+    """Run the calls with these numbers; in two portions if the GPU has less memory than it said. Gives those that do
+    not fit by themselves."""
+    some = [calls[k] for k in batch]
+    with gpu.taking(sum(map(bytes_of, some))):
+        fits = _fits(gpu, some, used)
+    if fits:
+        return
+    gpu.free_all()
+    if len(batch) == 1:
+        yield batch[0], _too_large(some[0], gpu.free_memory())
+        return
+    half = len(batch) // 2
+    yield from _run_or_split(gpu, calls, batch[:half], used)
+    yield from _run_or_split(gpu, calls, batch[half:], used)
+
+
+def _fits(gpu: Any, calls: Sequence[Call], used: Mapping[int, int]) -> bool:
+    """Run the calls, unless the GPU has not enough memory; then no state has changed."""
     try:
         _run(gpu, calls, used)
+        return True
     except gpu.out_of_memory:
-        gpu.free_all()
-        if len(calls) == 1:
-            raise _too_large(calls[0], gpu.free_memory()) from None
-        half = len(calls) // 2
-        _run_or_split(gpu, calls[:half], used)
-        _run_or_split(gpu, calls[half:], used)
+        return False
 
 
 def _too_large(call: Call, free: float) -> InputError:
@@ -156,7 +180,7 @@ def geometry_of(gpu: Any, call: Call, dtype: np.dtype, networks: int) -> Geometr
     if network.n > program.LARGE:
         blocks = min(network.n // program.SHARED_BY.threads, gpu.multiprocessors // networks)
         return program.SHARED_BY._replace(wide=2 ** (blocks.bit_length() - 1)) if blocks > 1 else any_number
-    if not getattr(network.dynamics, "additive", False):
+    if not getattr(network.dynamics, "additive", False) or equations.has_memory(type(network.dynamics)):
         return any_number
     # Does inhibition move a silent neuron out of reach? Then most are far, and else all are near.
     drifts = bool(network.dynamics.step(0.0, -1.0)[0] < 0)
@@ -176,10 +200,13 @@ class _Count:
         return _Count(self.more + other if isinstance(other, int) and self.more is not None else None)
 
     def __mul__(self, other: Any) -> _Count:
-        return _Count(self.more if other is True or other == 1 else None)
+        return _Count(self.more if isinstance(other, bool | int | float) and other == 1 else None)
 
     def __and__(self, other: Any) -> Any:
         return False if other is False else _Count(None)
+
+    def __bool__(self) -> bool:
+        raise TypeError("it is not known")
 
     def _unknown(self, *other: Any) -> _Count:
         return _Count(None)
@@ -189,7 +216,7 @@ class _Count:
     __pow__ = __rpow__ = __neg__ = __eq__ = __ne__ = _unknown  # type: ignore[assignment]
 
 
-@lru_cache(maxsize=1000)
+@lru_cache(maxsize=1000, typed=True)
 def quiet(schedule: Any, hold: int) -> int:
     """For how many steps of a hold a silent neuron's gate is certainly closed while its c counts on, whatever c is."""
     takes, _ = equations.takes_and_gives("schedule", "gate", schedule.__class__)
@@ -199,7 +226,7 @@ def quiet(schedule: Any, hold: int) -> int:
             beta, c = schedule.gate(*(given.get(name, k) for name in takes))
         except Exception:  # it does something with c that is not foreseen here
             return k
-        if isinstance(beta, _Count) or beta or not isinstance(c, _Count) or c.more != 1:
+        if isinstance(beta, _Count) or beta or not isinstance(c, _Count) or c.more is None or c.more != 1:
             return k
     return hold
 
@@ -214,10 +241,12 @@ class Member:
     def __init__(
         self, gpu: Any, call: Call, geometry: Geometry, compiled: Program, shared: dict[int, Any] | None
     ) -> None:
-        self.gpu, self.call, self.owns_weights = gpu, call, shared is None
+        self.gpu, self.call, self.owns_weights = gpu, call, shared is None and call.network != call.network.frozen()
         network, state, traces = call.network, call.state, call.traces
         n, m, dtype = network.n, network.m, state.W.dtype
         stride = _stride(network)
+        if call.X.dtype != dtype:
+            raise ValueError("X must be in the state's precision")  # the kernel would read something else
         weights = {"W": partial(gpu.put, state.W), "P": partial(gpu.put_rows, state.M.T, stride)}
         if shared is None:
             held = {name: put() for name, put in weights.items()}

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from asynchebb.checks import InputError
-from asynchebb.engines.gpu.program import GEOMETRIES, Geometry, Program, words
+from asynchebb.engines.gpu.program import Geometry, Program, geometries, words
 
 INSTALL = "pip install 'asynchebb[gpu]' installs it for CUDA 13; for CUDA 12, pip install cupy-cuda12x"
+MEMORY = 0.9  # the share of the GPU's free memory that is used
 OPTIONS = ("-std=c++17", "--fmad=false")  # NumPy rounds products before it adds them
 
 
@@ -23,7 +24,7 @@ TOGETHER = (
 
 
 class Lost(RuntimeError):
-    """The GPU failed in the middle of a call. What was saved before is kept, and the same call resumes from there."""
+    """The GPU failed in the middle of a call. What was saved before is kept, and a new process resumes from there."""
 
 
 @cache
@@ -35,8 +36,10 @@ def missing() -> str | None:
         return f"CuPy cannot be imported ({error}); {INSTALL}"
     runtime = cupy.cuda.runtime
     try:
-        count = runtime.getDeviceCount()
         driver, needed = runtime.driverGetVersion(), runtime.runtimeGetVersion()
+        if not driver:
+            return "there is no NVIDIA driver; nvidia-smi must show a GPU"
+        count = runtime.getDeviceCount()
     except Exception as error:
         if "InsufficientDriver" in str(error):
             return f"the NVIDIA driver is too old for this CuPy ({error}); update the driver, or install an older CuPy"
@@ -78,25 +81,28 @@ def current() -> Cuda:
 
 @cache
 def _device(number: int) -> Cuda:
-    return Cuda()
+    return Cuda(number)
 
 
 class Cuda:
     """One GPU. Arrays on it are CuPy's."""
 
-    geometries = GEOMETRIES
-
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
         import cupy
 
-        self.cupy = cupy
+        self.cupy, self.number = cupy, number
         self.words = words()
-        self.multiprocessors = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())[
-            "multiProcessorCount"
-        ]
+        self.multiprocessors = self._property("multiProcessorCount")
+        block, all_blocks = self._property("sharedMemPerBlockOptin"), self._property("sharedMemPerMultiprocessor")
+        self.geometries = geometries(block, all_blocks)
         self._programs: dict[str, Program] = {}
         self._streams: dict[Any, Any] = {}
+        self._changed, self._taken = threading.Condition(), 0
+        self.room = MEMORY * self.free_memory()
         self._compiling = threading.Lock()
+
+    def _property(self, name: str) -> int:
+        return int(self.cupy.cuda.runtime.getDeviceProperties(self.number)[name])
 
     def program(self, source: str, geometry: Geometry) -> Program:
         """This program compiled, or as it was compiled before: CuPy keeps it in the user's cache folder."""
@@ -104,13 +110,15 @@ class Cuda:
             known = self._programs.get(source)
         if known is None:
             together = geometry.wide > 1
-            module = self.cupy.RawModule(
-                code=source, options=OPTIONS + TOGETHER * together, enable_cooperative_groups=together
-            )
-            function = module.get_function("advance")
-            known = Program(function, int(self.cupy.ndarray(1, np.int32, module.get_global("shared_bytes")).get()[0]))
-            if not together:
-                function.max_dynamic_shared_size_bytes = known.memory
+            with self.cupy.cuda.Device(self.number):  # a new thread begins with the first one
+                module = self.cupy.RawModule(
+                    code=source, options=OPTIONS + TOGETHER * together, enable_cooperative_groups=together
+                )
+                function = module.get_function("advance")
+                size = self.cupy.ndarray(1, np.int32, module.get_global("shared_bytes"))
+                known = Program(function, int(size.get()[0]))
+                if not together:
+                    function.max_dynamic_shared_size_bytes = known.memory
             with self._compiling:
                 self._programs[source] = known
         return known
@@ -147,7 +155,7 @@ class Cuda:
         return array.get(out=out)
 
     def get_rows(self, array: Any, n: int, out: np.ndarray) -> None:
-        self.cupy.ascontiguousarray(array[:, :n]).get(out=out)
+        out[...] = array.get()[:, :n]
 
     def address(self, array: Any) -> int:
         return array.data.ptr
@@ -156,6 +164,19 @@ class Cuda:
         """Bytes that can be had, those that CuPy keeps for later included."""
         free, _ = self.cupy.cuda.runtime.memGetInfo()
         return free + self.cupy.get_default_memory_pool().free_bytes()
+
+    @contextmanager
+    def taking(self, size: int) -> Iterator[None]:
+        """Wait until other threads leave room for so many bytes."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._taken or self._taken + size <= self.room)
+            self._taken += size
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken -= size
+                self._changed.notify_all()
 
     @property
     def out_of_memory(self) -> type[Exception]:
@@ -169,9 +190,14 @@ class Cuda:
     @contextmanager
     def failures(self) -> Iterator[None]:
         """What the driver says when a GPU is gone, as `Lost`."""
+        cuda = self.cupy.cuda
         try:
             yield
-        except self.cupy.cuda.runtime.CUDARuntimeError as error:
-            raise Lost(f"the GPU failed ({error}); nvidia-smi shows whether it is still there") from error
-        except self.cupy.cuda.driver.CUDADriverError as error:
-            raise Lost(f"the GPU failed ({error}); nvidia-smi shows whether it is still there") from error
+        except cuda.compiler.CompileException as error:
+            what = next((line for line in str(error).splitlines() if "error" in line), str(error))
+            raise InputError(f"equations cannot be compiled for a GPU ({what.strip()}); use the engine cpu") from error
+        except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
+            raise Lost(
+                f"the GPU failed ({error}); nvidia-smi shows whether it is still there, and Python has to be started "
+                "again"
+            ) from error

@@ -50,7 +50,7 @@ class Geometry(NamedTuple):
 
 # For networks of which few neurons are near; for the same with room for many active ones; for those of which up to 512
 # are near; and for any others, if they are not so large that several blocks have one.
-GEOMETRIES = {
+GEOMETRIES: dict[np.dtype, tuple[Geometry, ...]] = {
     np.dtype(np.float32): (
         Geometry(128, 8, 8, 96, blocks=2),
         Geometry(256, 4, 16, 176),
@@ -64,6 +64,25 @@ GEOMETRIES = {
         Geometry(512, blocks=2),
     ),
 }
+
+
+SHARED_FIXED = 2048  # bytes of shared memory besides those per row and slot
+
+
+def geometries(block: int, multiprocessor: int) -> dict[np.dtype, tuple[Geometry, ...]]:
+    """The geometries on a GPU with so many bytes of shared memory for a block and in a multiprocessor, of which each
+    block takes 1024 more: with fewer slots there, if need be, or where none fit, that without any."""
+
+    def fitted(geometry: Geometry, size: int, others: Geometry) -> Geometry:
+        most = min(block, multiprocessor // geometry.blocks - 1024)
+        per_row, per_slot = 12 + 8 * size, 16 + 2 * size + geometry.near_rows * size
+        left = most - SHARED_FIXED - geometry.near_rows * per_row - 4 * geometry.columns * (16 + 2 * size)
+        slots = min(geometry.shared_slots, left // per_slot // 16 * 16)
+        return geometry._replace(shared_slots=slots) if slots >= 16 else others
+
+    return {
+        dtype: (*(fitted(one, dtype.itemsize, of[-1]) for one in of[:-1]), of[-1]) for dtype, of in GEOMETRIES.items()
+    }
 
 
 LARGE = 1024  # neurons from which on several blocks share a network

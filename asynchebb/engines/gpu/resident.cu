@@ -476,6 +476,7 @@ APART int run_few(Net& net, Resident& res, const real* x, int pixels, long long 
                     grows |= gain != 0;
                 }
                 growing = vote_any(grows);
+                sync_warp();  // other lanes read the gains
             }
             real* rates = now;
             now = next, next = rates;

@@ -45,7 +45,7 @@ def _function(kind: str, method: str, cls: type) -> str:
     lines += ["out_s_i = 0;"] if "s_i" in form.all_given and "s_i" not in gives else []
     for number, statement in enumerate(tree.body):
         if isinstance(statement, ast.Assign) and isinstance(target := statement.targets[0], ast.Name):
-            fresh = f"{target.id}_{number}"
+            fresh = f"value_{number}"  # its own name need not be one in C++
             lines.append(f"auto {fresh} = {body.text(statement.value)};")
             body.variables[target.id] = fresh
         elif isinstance(statement, ast.Return) and statement.value is not None:
@@ -81,7 +81,7 @@ class _Body:
                 return "true" if node.value else "false"
             case ast.Constant(value=int(value)) if value < 2**63:
                 return f"{value}ll" if value >= 2**31 else str(value)
-            case ast.Constant(value=float(value)):
+            case ast.Constant(value=float(value)) if abs(value) < float("inf"):
                 return f"(real){value!r}"
             case ast.UnaryOp(op=ast.USub()):
                 return f"(-{self.text(node.operand)})"
