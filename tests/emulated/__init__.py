@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from asynchebb.engines.gpu.program import Geometry, Program
+from asynchebb.engines.gpu.program import Geometries, Geometry, Program
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 FOLDER = Path(tempfile.gettempdir()) / "asynchebb-emulated"
@@ -34,7 +34,12 @@ class Host:
     # Small blocks: small networks have too many near neurons, and too many active ones, for them.
     geometries = dict.fromkeys(
         map(np.dtype, ("float32", "float64")),
-        (Geometry(64, 4, 4, 16), Geometry(64, 4, 4, 32), Geometry(128, 4, 4, 16), Geometry(64)),
+        Geometries(
+            Geometry(32, slots=32, columns=16),
+            Geometry(64, slots=96, columns=16),
+            Geometry(128, rows=4, columns=4, shared_slots=16),
+            Geometry(64),
+        ),
     )
 
     memory = 10**9

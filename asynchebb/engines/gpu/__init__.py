@@ -175,19 +175,30 @@ def threads(network: Network) -> int:
 def geometry_of(gpu: Any, call: Call, dtype: np.dtype, networks: int) -> Geometry:
     """How this network, one of so many, is laid out. Sums must not depend on its state, since a run may be cut
     anywhere, nor on other networks; how many blocks share a large one makes no difference to them."""
-    few, few_and_many_active, many, any_number = gpu.geometries[dtype]
-    network = call.network
+    of, network = gpu.geometries[dtype], call.network
     if network.n > program.LARGE:
         blocks = min(network.n // program.SHARED_BY.threads, gpu.multiprocessors // networks)
-        return program.SHARED_BY._replace(wide=2 ** (blocks.bit_length() - 1)) if blocks > 1 else any_number
+        return program.SHARED_BY._replace(wide=2 ** (blocks.bit_length() - 1)) if blocks > 1 else of.all
     if not getattr(network.dynamics, "additive", False) or equations.has_memory(type(network.dynamics)):
-        return any_number
-    # Does inhibition move a silent neuron out of reach? Then most are far, and else all are near.
+        return of.all
+    closed = quiet(network.schedule, call.hold)  # up to the step at which silent neurons may learn
+    if closed < call.hold - 1 and not _stays(network.rule):
+        return of.all
+    # Does inhibition move a silent neuron out of reach? Then most are silent for long, and else they are not.
     drifts = bool(network.dynamics.step(0.0, -1.0)[0] < 0)
-    if drifts or network.n <= few.near_rows:
-        at_the_end = quiet(network.schedule, call.hold) == call.hold - 1  # where neurons learn rarely, more are active
-        return few_and_many_active if at_the_end else few
-    return many if network.n <= many.near_rows else any_number
+    # Where neurons learn rarely, more are active; and they may have done so before they were frozen.
+    rarely = closed == call.hold - 1 or network == network.frozen()
+    if network.n <= of.few.slots or drifts and not rarely:
+        return of.few
+    if network.n <= of.many.slots or drifts:
+        return of.many
+    return of.near if network.n <= of.near.near_rows else of.all
+
+
+def _stays(rule: Any) -> bool:
+    """Does an update leave a silent neuron as it is?"""
+    leaks = rule.leak_w(0.0) == 0 == rule.leak_m(0.0)
+    return bool(leaks and getattr(rule, "floor", 0.0) == 0 and rule.rate(0.0, 100.0)[1] == 100.0)
 
 
 class _Count:
@@ -199,7 +210,9 @@ class _Count:
     def __add__(self, other: Any) -> _Count:
         return _Count(self.more + other if isinstance(other, int) and self.more is not None else None)
 
-    def __mul__(self, other: Any) -> _Count:
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, bool | int) and other == 0:
+            return 0
         return _Count(self.more if isinstance(other, bool | int | float) and other == 1 else None)
 
     def __and__(self, other: Any) -> Any:
@@ -219,16 +232,34 @@ class _Count:
 @lru_cache(maxsize=1000, typed=True)
 def quiet(schedule: Any, hold: int) -> int:
     """For how many steps of a hold a silent neuron's gate is certainly closed while its c counts on, whatever c is."""
-    takes, _ = equations.takes_and_gives("schedule", "gate", schedule.__class__)
-    given = {"y_i": 0.0, "n_i": 0, "c_i": _Count(), "hold": hold}
     for k in range(hold):
-        try:
-            beta, c = schedule.gate(*(given.get(name, k) for name in takes))
-        except Exception:  # it does something with c that is not foreseen here
-            return k
+        beta, c = _silent_gate(schedule, k, hold)
         if isinstance(beta, _Count) or beta or not isinstance(c, _Count) or c.more is None or c.more != 1:
             return k
     return hold
+
+
+@lru_cache(maxsize=1000, typed=True)
+def open_from(schedule: Any, hold: int) -> tuple[int, int]:
+    """From which step of a hold on a silent neuron's gate is certainly open up to its end, whatever c is, and what c is
+    then at each step; hold and 0 if there is none."""
+    found = hold, 0
+    for k in reversed(range(hold)):
+        beta, c = _silent_gate(schedule, k, hold)
+        if isinstance(beta, _Count) or not beta or isinstance(c, _Count) or (k < hold - 1 and c != found[1]):
+            return found
+        found = k, int(c)
+    return found
+
+
+def _silent_gate(schedule: Any, k: int, hold: int) -> tuple[Any, Any]:
+    """The gate and the new c of a silent neuron, each a `_Count` where it depends on c."""
+    takes, _ = equations.takes_and_gives("schedule", "gate", schedule.__class__)
+    given = {"y_i": 0.0, "n_i": 0, "c_i": _Count(), "hold": hold}
+    try:
+        return schedule.gate(*(given.get(name, k) for name in takes))
+    except Exception:  # it does something with c that is not foreseen here
+        return _Count(None), _Count(None)
 
 
 def _stride(network: Network) -> int:
@@ -271,6 +302,7 @@ class Member:
             "counts": gpu.put(counts),
             "lists": gpu.empty((program.LIST_ROWS, stride), np.int32),
             "truths": gpu.empty((program.TRUTH_ROWS, stride), np.uint8),
+            "tile": gpu.empty(geometry.tile, dtype) if geometry.slots else None,
             "recent": gpu.put(state.recent) if state.recent.size else None,
             "meeting": gpu.zeros((64 + compiled.memory,), np.uint8) if geometry.wide > 1 else None,
             "settled": None if call.settled is None else gpu.empty(call.settled.shape, dtype),
@@ -286,11 +318,12 @@ class Member:
         floor, decay = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "decay", 0.0)
         spiking = equations.spikes(network.dynamics)
         given = {"n": n, "m": m, "stride": stride, "stimuli": len(call.X), "hold": call.hold}
-        given |= {"from_rest": call.from_rest, "lazy": geometry.rows > 0, "all_near": traces.burst.size > 0}
+        given |= {"from_rest": call.from_rest, "lazy": geometry.apart is not None, "all_near": traces.burst.size > 0}
         given |= {"has_memory": equations.has_memory(type(network.dynamics)), "spiking": spiking}
         given |= {"noisy": equations.noisy(network.dynamics), "events": spiking and decay > 0}
         given |= {"window": equations.window(network.schedule), "clock": int(state.t)}
         given |= {"quiet": quiet(network.schedule, call.hold)}
+        given["open_from"], given["open_c"] = open_from(network.schedule, call.hold)
         given |= {name: 0 if array is None else gpu.address(array) for name, array in self.arrays.items()}
         given |= {"floor": floor, "smallest": VANISHING, "decay": decay, "x_x": 0}
         self.record = tuple(given[name] for name in program.record(dtype).names or ())

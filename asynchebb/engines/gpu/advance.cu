@@ -9,9 +9,7 @@ DEVICE void rest(Net& net) {  // u, y = step(0, 0), or 0
     }
 }
 
-#if RESIDENT
-typedef Resident Memory;
-#else
+#if !FEW
 typedef Shared Memory;
 #endif
 SIZE(shared_bytes, sizeof(Memory));
@@ -39,7 +37,7 @@ KERNEL(advance, Net* nets) {
         sync();
         int k = 0, length = net.lazy ? 4 : (int)net.hold;
         while (k < net.hold) {
-#if RESIDENT
+#if FEW
             bool again = true;
             while (net.lazy && again && net.hold - k >= WORTHWHILE)
                 k = run_few(net, memory, x, pixels, hold_start, k, again);

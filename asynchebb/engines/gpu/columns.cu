@@ -6,6 +6,7 @@
 // order that depends on the network's state alone. The equations (`step`, `gate`, `rate`, `leak_w`, `leak_m`) are
 // translated from Python.
 
+#define WORTHWHILE 16  // steps for which it pays to run few neurons apart
 #define SMALLEST_SCALE ((real)1e-9)  // a row whose scale or s has come down to this is brought back to 1
 #define ROW(name) (net.numbers + (name) * net.stride)
 #define COUNT(name) (net.counts + (name) * net.stride)
@@ -33,6 +34,7 @@ struct Shared {  // of a block
 };
 
 struct alignas(16) Four { real of[4]; };
+struct alignas(16) FourIds { int of[4]; };
 
 DEVICE Four at_once(const Four* four) {  // from shared memory; several of these are asked for together
     Four found;
@@ -219,6 +221,10 @@ DEVICE Silent silent_gates(Net& net, long long c, int k, int end) {
         found.c += reached - k;
         k = reached;
     }
+    if (k < end && k >= net.open_from) {  // from there on it is open, and c is known
+        found = {k, net.open_c};
+        k = end;
+    }
     for (; k < end; k++) {
         real beta;
         long long next;
@@ -272,4 +278,25 @@ DEVICE bool odd_M(real floor, const Terms& terms, real s) {
 DEVICE long long synapses_changed(Net& net, const Terms& terms, real y, int pixels, int active) {
     long long changed = terms.leaks_w ? net.m : (y != 0 ? pixels : 0);
     return changed + (terms.leaks_m || net.floor != 0 ? net.n : (y != 0 ? active : 0));
+}
+
+// A silent neuron takes one step with the summed drive of so many, in which it was inhibited by this sum.
+DEVICE void move_silent(Net& net, int i, int steps, real inhibition) {
+    real drive = (real)steps * ROW(B)[i] - ROW(S)[i] * inhibition, new_u, new_y, unused;
+    step(net.dynamics, ROW(U)[i], 0, 0, drive, 0, new_u, new_y, unused, unused);
+    ROW(U)[i] = new_u, ROW(Y)[i] = new_y;
+}
+
+// A neuron that was silent from step `start` up to k, at which `end` was meant to be: its c; and its leaks, if it is
+// OPENED, unless that is left to `update`, since a row is odd.
+DEVICE void close_silent(Net& net, int i, int start, int k, int end, bool odd, long long t) {
+    COUNT(C)[i] = k == end ? COUNT(NEW_C)[i] : silent_gates(net, COUNT(C)[i], start, k).c;
+    unsigned char& opened = TRUTH(OPENED)[i];
+    if (opened && k == net.hold && !odd) {
+        Terms terms = terms_of_update(net.rule, 0, ROW(A)[i]);
+        ROW(A)[i] = terms.a, ROW(SCALE)[i] *= terms.keep_w, ROW(SHIFT)[i] *= terms.keep_w;
+        ROW(B)[i] *= terms.keep_w, ROW(S)[i] *= terms.keep_m;
+        if (net.trace_updates) add_to(&net.trace_updates[t], synapses_changed(net, terms, 0, 0, 0));
+    }
+    if (k < net.hold || !odd) opened = 0;
 }

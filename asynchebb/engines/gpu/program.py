@@ -15,10 +15,10 @@ from asynchebb.network import Network
 # All that the kernel is told of a network: numbers, where arrays are (0: there is none), and reals.
 COUNTS = (
     *("n", "m", "stride", "stimuli", "hold", "from_rest", "lazy", "all_near", "has_memory"),
-    *("spiking", "noisy", "events", "window", "clock", "quiet"),
+    *("spiking", "noisy", "events", "window", "clock", "quiet", "open_from", "open_c"),
 )
 ARRAYS = {
-    **dict.fromkeys(("W", "P", "X", "numbers", "dynamics", "schedule", "rule", "settled", "trace_y"), "real"),
+    **dict.fromkeys(("W", "P", "X", "numbers", "dynamics", "schedule", "rule", "settled", "trace_y", "tile"), "real"),
     **dict.fromkeys(("counts", "trace_updates", "trace_active", "fired"), "long long"),
     "lists": "int",
     **dict.fromkeys(("truths", "recent", "trace_burst", "trace_spikes"), "unsigned char"),
@@ -33,56 +33,81 @@ LIST_ROWS, TRUTH_ROWS = 3, 3
 
 
 class Geometry(NamedTuple):
-    """How a block is laid out: its threads, each of which keeps so many rows and columns of M in its registers; columns
-    in shared memory; how many blocks share a multiprocessor; and how many run one network together."""
+    """How a block is laid out: its threads; for how many awake neurons it has slots, and how many columns of their rows
+    its threads keep in registers (`awake.cu`); or how many rows and columns of near ones each keeps there, and how many
+    columns are in shared memory (`resident.cu`); how many blocks share a multiprocessor; and how many run one network
+    together. Without slots and rows, all neurons are run step by step."""
 
     threads: int
-    rows: int = 0  # no neurons are run apart
+    slots: int = 0
+    rows: int = 0
     columns: int = 0
     shared_slots: int = 0
     blocks: int = 1
-    wide: int = 1  # blocks that run one network together
+    wide: int = 1
+
+    @property
+    def apart(self) -> str | None:
+        """The part of the program that runs few neurons apart."""
+        return "awake" if self.slots else "resident" if self.rows else None
 
     @property
     def near_rows(self) -> int:
         return self.rows * self.threads // 4
 
-
-# For networks of which few neurons are near; for the same with room for many active ones; for those of which up to 512
-# are near; and for any others, if they are not so large that several blocks have one.
-GEOMETRIES: dict[np.dtype, tuple[Geometry, ...]] = {
-    np.dtype(np.float32): (
-        Geometry(128, 8, 8, 96, blocks=2),
-        Geometry(256, 4, 16, 176),
-        Geometry(256, 8, 8, 96),
-        Geometry(512, blocks=2),
-    ),
-    np.dtype(np.float64): (
-        Geometry(128, 8, 4, 32, blocks=2),
-        Geometry(256, 4, 8, 80),
-        Geometry(256, 8, 4, 32),
-        Geometry(512, blocks=2),
-    ),
-}
+    @property
+    def tile(self) -> tuple[int, int]:
+        """The shape of what is kept of M for sleeping neurons."""
+        return self.slots, 4 * self.threads
 
 
-SHARED_FIXED = 2048  # bytes of shared memory besides those per row and slot
+class Geometries(NamedTuple):
+    """For networks of which few neurons are active; of which many are; of which all up to 512 are near; any others, if
+    they are not so large that several blocks have one."""
+
+    few: Geometry
+    many: Geometry
+    near: Geometry
+    all: Geometry
 
 
-def geometries(block: int, multiprocessor: int) -> dict[np.dtype, tuple[Geometry, ...]]:
+FOR_FLOATS = Geometries(
+    Geometry(64, slots=128, columns=64, blocks=4),
+    Geometry(128, slots=256, columns=80),
+    Geometry(256, rows=8, columns=8, shared_slots=96),
+    Geometry(512, blocks=2),
+)
+FOR_DOUBLES = Geometries(
+    Geometry(64, slots=128, columns=16, blocks=1),
+    Geometry(128, slots=160, columns=16),
+    Geometry(256, rows=8, columns=4, shared_slots=32),
+    Geometry(512, blocks=2),
+)
+SHARED_FIXED = 2048  # bytes of shared memory besides those per thread, row and slot
+
+
+def geometries(block: int, multiprocessor: int) -> dict[np.dtype, Geometries]:
     """The geometries on a GPU with so many bytes of shared memory for a block and in a multiprocessor, of which each
-    block takes 1024 more: with fewer slots there, if need be, or where none fit, that without any."""
+    block takes 1024 more: with fewer slots, if need be, or where none fit, that without any."""
 
     def fitted(geometry: Geometry, size: int, others: Geometry) -> Geometry:
-        most = min(block, multiprocessor // geometry.blocks - 1024)
+        most = min(block, multiprocessor // geometry.blocks - 1024) - SHARED_FIXED
+        if geometry.apart == "awake":
+            for slots in range(geometry.slots, geometry.columns, -32):
+                needed = slots * ((slots - geometry.columns + 12) * size + 4) + geometry.threads * (12 * size + 16)
+                if needed <= most:
+                    return geometry._replace(slots=slots)
+            return others
         per_row, per_slot = 12 + 8 * size, 16 + 2 * size + geometry.near_rows * size
-        left = most - SHARED_FIXED - geometry.near_rows * per_row - 4 * geometry.columns * (16 + 2 * size)
+        left = most - geometry.near_rows * per_row - 4 * geometry.columns * (16 + 2 * size)
         slots = min(geometry.shared_slots, left // per_slot // 16 * 16)
         return geometry._replace(shared_slots=slots) if slots >= 16 else others
 
-    return {
-        dtype: (*(fitted(one, dtype.itemsize, of[-1]) for one in of[:-1]), of[-1]) for dtype, of in GEOMETRIES.items()
-    }
+    found = {}
+    for dtype, of in ((np.float32, FOR_FLOATS), (np.float64, FOR_DOUBLES)):
+        size = np.dtype(dtype).itemsize
+        found[np.dtype(dtype)] = Geometries(*(fitted(one, size, of.all) for one in of[:-1]), of.all)
+    return found
 
 
 LARGE = 1024  # neurons from which on several blocks share a network
@@ -105,15 +130,17 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
     """The whole program, in these words: those of CUDA, or those of an emulation on a CPU."""
     real = "float" if dtype == np.float32 else "double"
     sizes = {"THREADS": geometry.threads * geometry.wide, "WIDE": geometry.wide, "BLOCKS": geometry.blocks}
-    sizes["RESIDENT"] = int(geometry.rows > 0)
-    sizes |= {"ROWS": geometry.rows, "COLUMNS": geometry.columns, "SHARED_SLOTS": geometry.shared_slots}
+    sizes |= {"FEW": int(geometry.apart is not None), "SLOTS": geometry.slots, "COLUMNS": geometry.columns}
+    if geometry.apart == "resident":
+        sizes |= {"ROWS": geometry.rows, "SHARED_SLOTS": geometry.shared_slots}
+        del sizes["SLOTS"]
     translated = []
     for kind, cls in zip(("dynamics", "schedule", "rule"), classes, strict=True):
         sizes[f"{kind.upper()}_CONSTANTS"] = max(1, len(equations.field_names(cls)))
         translated.append(translate.functions(kind, cls))
     fields = [f"long long {name};" for name in COUNTS] + [f"{kind}* {name};" for name, kind in ARRAYS.items()]
     fields += [f"real {name};" for name in REALS]
-    parts = ("columns", "steps", "resident", "advance") if geometry.rows else ("columns", "steps", "advance")
+    parts = [part for part in ("columns", "steps", geometry.apart, "advance") if part]
     return "\n".join(
         [
             *(f"#define {name} {size}" for name, size in sizes.items()),

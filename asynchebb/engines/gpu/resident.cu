@@ -16,12 +16,10 @@
 #define SLOTS (REGISTER_SLOTS + SHARED_SLOTS)
 #define NOWHERE SLOTS     // the slot of those who have none
 #define OVER_AT_ONCE 8    // columns that a lane reads from global memory at the same time
-#define WORTHWHILE 16     // steps for which it pays
 #define AHEAD ((real)48)  // steps: who would be active by then may get a slot when others do
 #define SPARE 8           // slots for them
 #define KEPT (-2)         // instead of a WANTED column: the slot of one of them
 
-struct alignas(16) FourIds { int of[4]; };
 struct alignas(OWN * sizeof(real)) Own { real of[OWN]; };
 
 struct Resident {  // in shared memory
@@ -42,6 +40,7 @@ struct Resident {  // in shared memory
     real over_y[NEAR_ROWS], rate[NEAR_ROWS];  // their rates; those of near rows, or the sums of them
     Four weights[SHARED_SLOTS * NEAR_ROWS / 4];
 };
+typedef Resident Memory;
 
 struct Place {      // of a thread among the others
     int quarter;    // its quarter of the slots
@@ -262,8 +261,7 @@ APART void trace(
     if (THREAD == 0) res.shared.active[(k + 1) % 3] = 0;  // no one reads or adds to it now
 }
 
-// The far neurons from step `start` up to k, at which `end` was meant to be: one step with the summed drive. Those that
-// are OPENED then lose their leaks, unless that is left to `update`, since a row is odd.
+// The far neurons from step `start` up to k, at which `end` was meant to be.
 APART void move_far(Net& net, Resident& res, int count, int start, int k, int end, bool odd, long long t) {
     int summed = list_where(res.shared, count, res.over_id, [&](int row) { return res.rate[row] != 0; });
     for EACH(q, summed) res.over_y[q] = res.rate[res.over_id[q]], res.over_id[q] = res.near[0].of[res.over_id[q]];
@@ -272,18 +270,8 @@ APART void move_far(Net& net, Resident& res, int count, int start, int k, int en
     sum_columns(
         net, res.over_id, summed, [&](int q) { return res.over_y[q]; }, [=](int i) { return !is_near[i]; },
         [&](int i, real sum) {
-            real drive = (real)(k - start) * ROW(B)[i] - ROW(S)[i] * sum, new_u, new_y, unused;
-            step(net.dynamics, ROW(U)[i], 0, 0, drive, 0, new_u, new_y, unused, unused);
-            ROW(U)[i] = new_u, ROW(Y)[i] = new_y;
-            COUNT(C)[i] = k == end ? COUNT(NEW_C)[i] : silent_gates(net, COUNT(C)[i], start, k).c;
-            unsigned char& opened = TRUTH(OPENED)[i];
-            if (opened && k == net.hold && !odd) {
-                Terms terms = terms_of_update(net.rule, 0, ROW(A)[i]);
-                ROW(A)[i] = terms.a, ROW(SCALE)[i] *= terms.keep_w, ROW(SHIFT)[i] *= terms.keep_w;
-                ROW(B)[i] *= terms.keep_w, ROW(S)[i] *= terms.keep_m;
-                if (net.trace_updates) add_to(&net.trace_updates[t], synapses_changed(net, terms, 0, 0, 0));
-            }
-            if (k < net.hold || !odd) opened = 0;
+            move_silent(net, i, k - start, sum);
+            close_silent(net, i, start, k, end, odd, t);
         });
     sync();
 }
