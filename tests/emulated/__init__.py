@@ -35,8 +35,8 @@ class Host:
     geometries = dict.fromkeys(
         map(np.dtype, ("float32", "float64")),
         Geometries(
-            Geometry(32, slots=32, columns=16),
-            Geometry(64, slots=96, columns=16),
+            Geometry(32, columns=16, sleepers=128, tiled=20),
+            Geometry(64, columns=32, sleepers=128, tiled=16),
             Geometry(128, rows=4, columns=4, shared_slots=16),
             Geometry(64),
         ),

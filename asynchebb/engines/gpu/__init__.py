@@ -188,9 +188,9 @@ def geometry_of(gpu: Any, call: Call, dtype: np.dtype, networks: int) -> Geometr
     drifts = bool(network.dynamics.step(0.0, -1.0)[0] < 0)
     # Where neurons learn rarely, more are active; and they may have done so before they were frozen.
     rarely = closed == call.hold - 1 or network == network.frozen()
-    if network.n <= of.few.slots or drifts and not rarely:
+    if drifts and not rarely or network.n <= of.few.threads and of.few.sleepers:
         return of.few
-    if network.n <= of.many.slots or drifts:
+    if drifts or network.n <= of.many.threads and of.many.sleepers:
         return of.many
     return of.near if network.n <= of.near.near_rows else of.all
 
@@ -302,7 +302,7 @@ class Member:
             "counts": gpu.put(counts),
             "lists": gpu.empty((program.LIST_ROWS, stride), np.int32),
             "truths": gpu.empty((program.TRUTH_ROWS, stride), np.uint8),
-            "tile": gpu.empty(geometry.tile, dtype) if geometry.slots else None,
+            "tile": gpu.empty(geometry.tile, dtype) if geometry.sleepers else None,
             "recent": gpu.put(state.recent) if state.recent.size else None,
             "meeting": gpu.zeros((64 + compiled.memory,), np.uint8) if geometry.wide > 1 else None,
             "settled": None if call.settled is None else gpu.empty(call.settled.shape, dtype),

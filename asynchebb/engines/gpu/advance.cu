@@ -5,7 +5,7 @@ DEVICE void rest(Net& net) {  // u, y = step(0, 0), or 0
         real u = 0, y = 0, unused;
         if (!net.has_memory) step(net.dynamics, 0, 0, 0, 0, 0, u, y, unused, unused);
         ROW(U)[i] = u, ROW(Y)[i] = y, COUNT(SPIKES)[i] = 0;
-        for (int place = 0; place < net.window; place++) net.recent[place * net.n + i] = 0;
+        for (int place = 0; place < net.window; place++) global(net.recent)[place * net.n + i] = 0;
     }
 }
 
@@ -22,7 +22,7 @@ KERNEL(advance, Net* nets) {
     if (THREAD == 0) net = nets[BLOCK];
     sync();
     for (int stimulus = 0; stimulus < net.stimuli; stimulus++) {
-        const real* x = net.X + (size_t)stimulus * net.m;
+        const real* x = global(net.X) + (size_t)stimulus * net.m;
         long long hold_start = (long long)stimulus * net.hold;
         if (net.from_rest) rest(net);
         int pixels = list_where(shared, net.m, LIST(PIXELS), [=](int j) { return x[j] != 0; });
@@ -49,7 +49,7 @@ KERNEL(advance, Net* nets) {
         }
         fold(net, shared, x);
         if (net.settled)
-            for EACH(i, net.n) net.settled[(size_t)stimulus * net.n + i] = net.spiking ? ROW(MEAN)[i] : ROW(Y)[i];
+            for EACH(i, net.n) global(net.settled)[(size_t)stimulus * net.n + i] = net.spiking ? ROW(MEAN)[i] : ROW(Y)[i];
         sync();
     }
 }

@@ -8,10 +8,10 @@
 
 #define WORTHWHILE 16  // steps for which it pays to run few neurons apart
 #define SMALLEST_SCALE ((real)1e-9)  // a row whose scale or s has come down to this is brought back to 1
-#define ROW(name) (net.numbers + (name) * net.stride)
-#define COUNT(name) (net.counts + (name) * net.stride)
-#define LIST(name) (net.lists + (name) * net.stride)
-#define TRUTH(name) (net.truths + (name) * net.stride)
+#define ROW(name) (global(net.numbers) + (name) * net.stride)
+#define COUNT(name) (global(net.counts) + (name) * net.stride)
+#define LIST(name) (global(net.lists) + (name) * net.stride)
+#define TRUTH(name) (global(net.truths) + (name) * net.stride)
 #define EACH(i, count) (int i = (int)THREAD; i < (int)(count); i += THREADS)  // a block's threads share the work
 #define WARP ((int)(THREAD / 32))
 #define LANE ((int)(THREAD % 32))
@@ -80,7 +80,7 @@ DEVICE real sum_of_warp(real x) {
 }
 
 // b = W @ x over the pixels that are not 0; a warp for a row, sixteen at a time.
-APART void feed_forward(Net& net, const real* x, int pixels) {
+DEVICE void feed_forward(Net& net, const real* x, int pixels) {
     const int AT_ONCE = 16;
     real* b = ROW(B);
     int *listed = LIST(PIXELS), n = net.n, m = net.m;
@@ -89,13 +89,13 @@ APART void feed_forward(Net& net, const real* x, int pixels) {
     for (int first = WARP; first < n; first += AT_ONCE * WARPS) {
         real sum[AT_ONCE];
         UNROLL for (int r = 0; r < AT_ONCE; r++)
-            sum[r] = first + r * WARPS < n ? net.W[(size_t)(first + r * WARPS) * m + pixel] : (real)0;
+            sum[r] = first + r * WARPS < n ? global(net.W)[(size_t)(first + r * WARPS) * m + pixel] : (real)0;
         UNROLL for (int r = 0; r < AT_ONCE; r++) sum[r] = sum[r] * value;
         for (int p = LANE + 32; p < pixels; p += 32) {
             int j = listed[p];
             real weight[AT_ONCE], x_j = x[j];
             UNROLL for (int r = 0; r < AT_ONCE; r++)
-                weight[r] = first + r * WARPS < n ? net.W[(size_t)(first + r * WARPS) * m + j] : (real)0;
+                weight[r] = first + r * WARPS < n ? global(net.W)[(size_t)(first + r * WARPS) * m + j] : (real)0;
             UNROLL for (int r = 0; r < AT_ONCE; r++) sum[r] = plus(weight[r], x_j, sum[r]);
         }
         UNROLL for (int apart = 16; apart; apart /= 2)
@@ -118,7 +118,7 @@ DEVICE void sum_columns(Net& net, const int* list, int count, Rate rate, Wanted 
         for (int q = 0; q < count; q += AT_ONCE) {
             real weight[TOGETHER][AT_ONCE];
             UNROLL for (int e = 0; e < AT_ONCE; e++) {
-                const real* P = net.P + (size_t)list[q + e < count ? q + e : count - 1] * stride + first;
+                const real* P = global(net.P) + (size_t)list[q + e < count ? q + e : count - 1] * stride + first;
                 UNROLL for (int r = 0; r < TOGETHER; r++) weight[r][e] = is_wanted[r] ? P[r * THREADS] : (real)0;
             }
             UNROLL for (int e = 0; e < AT_ONCE; e++) {
@@ -138,72 +138,75 @@ DEVICE void lateral(Net& net, const int* list, int count, const real* y, real* i
         [=](int i, real sum) { inhibition[i] = before == 0 ? sum : before * inhibition[i] + sum; });
 }
 
-// w ← scale w + shift x for a row; one that has only faded keeps its direction. By one warp.
-DEVICE void fold_row_of_W(Net& net, int i, const real* x, real scale, real shift) {
-    real* w = net.W + (size_t)i * net.m;
-    if (shift == 0 && scale > 0) {
-        real largest = 0;
-        for (int j = LANE; j < net.m; j += 32) largest = largest > w[j] ? largest : w[j];
-        for (int apart = 16; apart; apart /= 2) {
-            real other = shuffle_xor(largest, apart);
-            largest = largest > other ? largest : other;
-        }
-        if (largest > 0 && scale * largest < net.smallest) scale = net.smallest / largest;
+// A row's scale, or what keeps the direction of one that has only faded, whose weights are so far apart.
+DEVICE real kept_scale(Net& net, const real* weights, int count, int apart, real scale) {
+    if (!(scale > 0)) return scale;
+    real largest = 0;
+    ROLLED for (int j = 0; j < count; j++) {
+        real weight = weights[(size_t)j * apart];
+        largest = largest > weight ? largest : weight;
+        if (scale * largest >= net.smallest) return scale;  // mostly at the first
     }
-    for (int j = LANE; j < net.m; j += 32) w[j] = scale * w[j] + shift * x[j];
+    return largest > 0 ? net.smallest / largest : scale;
 }
 
-// s_i, or what keeps the direction of a row that has only faded.
-DEVICE real kept_scale(Net& net, int i, real s, bool grown) {
-    if (grown || !(s > 0)) return s;
-    real largest = 0;
-    for (int j = 0; j < net.n; j++) {
-        real weight = net.P[(size_t)j * net.stride + i];
-        largest = largest > weight ? largest : weight;
-        if (s * largest >= net.smallest) return s;  // mostly at the first
-    }
-    return largest > 0 ? net.smallest / largest : s;
+DEVICE real kept_scale_of_M(Net& net, int i, real s, bool grown) {
+    return grown ? s : kept_scale(net, global(net.P) + i, net.n, net.stride, s);
+}
+
+DEVICE real kept_scale_of_W(Net& net, int i, real scale, real shift) {
+    return shift != 0 ? scale : kept_scale(net, global(net.W) + (size_t)i * net.m, net.m, 1, scale);
 }
 
 // W and M as they should be: scale = 1, shift = 0, s = 1.
-APART void fold(Net& net, Shared& shared, const real* x) {
+DEVICE void fold(Net& net, Shared& shared, const real* x) {
     real *scale = ROW(SCALE), *shift = ROW(SHIFT), *s = ROW(S);
     unsigned char* grown = TRUTH(GROWN);
     int* rows = LIST(LISTED);
     int count = list_where(shared, net.n, rows, [=](int i) { return scale[i] != 1 || shift[i] != 0; });
-    for (int r = WARP; r < count; r += WARPS) fold_row_of_W(net, rows[r], x, scale[rows[r]], shift[rows[r]]);
+    for EACH(r, count) scale[rows[r]] = kept_scale_of_W(net, rows[r], scale[rows[r]], shift[rows[r]]);
     sync();
-    count = list_where(shared, net.n, rows, [=](int i) { return s[i] != 1; });
-    for EACH(r, count) s[rows[r]] = kept_scale(net, rows[r], s[rows[r]], grown[rows[r]]);
-    sync();
-    int n = net.n, stride = net.stride;
-    if (8 * count > n)  // so many that whole columns are read: a warp for a column, two at a time
-        for (int four = LANE; four < stride / 4; four += 128) {
-            Four factor[4];
-            int place[4];
-            UNROLL for (int k = 0; k < 4; k++)
-                place[k] = four + 32 * k < stride / 4 ? four + 32 * k : four, factor[k] = ((Four*)s)[place[k]];
-            for (int first = WARP; first < n; first += 2 * WARPS) {
-                Four *column[2], m[2][4];
-                UNROLL for (int e = 0; e < 2; e++)
-                    column[e] = (Four*)(net.P + (size_t)(first + e * WARPS < n ? first + e * WARPS : first) * stride);
-                UNROLL for (int e = 0; e < 2; e++) UNROLL for (int k = 0; k < 4; k++) m[e][k] = column[e][place[k]];
-                UNROLL for (int e = 0; e < 2; e++)
-                    UNROLL for (int k = 0; k < 4; k++) {
-                        UNROLL for (int q = 0; q < 4; q++) m[e][k].of[q] *= factor[k].of[q];
-                        if (first + e * WARPS < n && four + 32 * k < stride / 4) column[e][place[k]] = m[e][k];
+    ROLLED for (int first = WARP; first < count; first += 4 * WARPS)  // a warp has four rows at a time
+        ROLLED for (int j = LANE; j < net.m; j += 128) {
+            real weights[4][4];
+            UNROLL for (int r = 0; r < 4; r++)
+                UNROLL for (int e = 0; e < 4; e++)
+                    if (first + r * WARPS < count && j + 32 * e < net.m)
+                        weights[r][e] = global(net.W)[(size_t)rows[first + r * WARPS] * net.m + j + 32 * e];
+            UNROLL for (int r = 0; r < 4; r++)
+                UNROLL for (int e = 0; e < 4; e++)
+                    if (first + r * WARPS < count && j + 32 * e < net.m) {
+                        int i = rows[first + r * WARPS];
+                        global(net.W)[(size_t)i * net.m + j + 32 * e] = scale[i] * weights[r][e] + shift[i] * x[j + 32 * e];
                     }
-            }
         }
-    else
-        for (int first = WARP; first < n; first += 16 * WARPS)  // a warp for a column, sixteen at a time
-            for (int r = LANE; r < count; r += 32) {
-                real *weight = net.P + rows[r], weights[16], factor = s[rows[r]];
-                UNROLL for (int k = 0; k < 16; k++)
-                    if (first + k * WARPS < n) weights[k] = weight[(size_t)(first + k * WARPS) * stride];
-                UNROLL for (int k = 0; k < 16; k++)
-                    if (first + k * WARPS < n) weight[(size_t)(first + k * WARPS) * stride] = factor * weights[k];
-            }
+    for EACH(i, net.n) if (s[i] != 1) s[i] = kept_scale_of_M(net, i, s[i], grown[i]);
+    sync();
+    // Four rows at a time, if one of them has changed; threads share these, and the columns.
+    int n = net.n, stride = net.stride, n_4 = (n + 3) / 4;
+    int fours = list_where(shared, n_4, rows, [=](int four) {
+        bool changed = false;
+        for (int i = 4 * four; i < 4 * four + 4 && i < n; i++) changed |= s[i] != 1;
+        return changed;
+    });
+    const int AT_ONCE = 16;
+    int sharing = fours && THREADS > fours ? THREADS / fours : 1;
+    ROLLED for (int r = THREAD; r < sharing * fours; r += THREADS) {
+        int first_row = 4 * rows[r % fours];
+        Four factor;
+        UNROLL for (int e = 0; e < 4; e++) factor.of[e] = first_row + e < n ? s[first_row + e] : (real)1;
+        ROLLED for (int first = r / fours; first < n; first += AT_ONCE * sharing) {
+            Four weights[AT_ONCE];
+            UNROLL for (int j = 0; j < AT_ONCE; j++)
+                if (first + j * sharing < n)
+                    weights[j] = *(const Four*)(global(net.P) + (size_t)(first + j * sharing) * stride + first_row);
+            UNROLL for (int j = 0; j < AT_ONCE; j++)
+                if (first + j * sharing < n) {
+                    UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] *= factor.of[e];
+                    *(Four*)(global(net.P) + (size_t)(first + j * sharing) * stride + first_row) = weights[j];
+                }
+        }
+    }
     sync();
 }
 
@@ -296,7 +299,7 @@ DEVICE void close_silent(Net& net, int i, int start, int k, int end, bool odd, l
         Terms terms = terms_of_update(net.rule, 0, ROW(A)[i]);
         ROW(A)[i] = terms.a, ROW(SCALE)[i] *= terms.keep_w, ROW(SHIFT)[i] *= terms.keep_w;
         ROW(B)[i] *= terms.keep_w, ROW(S)[i] *= terms.keep_m;
-        if (net.trace_updates) add_to(&net.trace_updates[t], synapses_changed(net, terms, 0, 0, 0));
+        if (net.trace_updates) add_to(&global(net.trace_updates)[t], synapses_changed(net, terms, 0, 0, 0));
     }
     if (k < net.hold || !odd) opened = 0;
 }

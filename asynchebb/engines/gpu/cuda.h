@@ -1,7 +1,7 @@
 // The words that the engine's code is written in, as CUDA has them.
 #define DEVICE static __device__ __forceinline__
-#define APART static __device__ __noinline__  // compiled by itself, so that it takes no registers from others
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")  // or the code would not fit in the instruction cache
 #define MULTIPLY_ADD(a, b, c) fma(a, b, c)
 #define KERNEL(name, arguments) extern "C" __global__ void __launch_bounds__(THREADS / WIDE, BLOCKS) name(arguments)
 extern __shared__ __align__(16) char shared_memory[];
@@ -53,6 +53,12 @@ DEVICE bool sync_or(int x) {
     return *(volatile int*)&meeting->said[now];
 }
 #endif
+
+// A pointer into global memory, as such: the compiler cannot know it of one that it reads from memory.
+template <typename T> DEVICE T* global(T* place) {
+    __builtin_assume(__isGlobal(place));
+    return place;
+}
 
 // x, in a register: the compiler cannot know that it could compute it again whenever it is used.
 DEVICE int kept(int x) { return __shfl_sync(~0u, x, threadIdx.x % 32); }

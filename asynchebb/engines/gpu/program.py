@@ -33,15 +33,17 @@ LIST_ROWS, TRUTH_ROWS = 3, 3
 
 
 class Geometry(NamedTuple):
-    """How a block is laid out: its threads; for how many awake neurons it has slots, and how many columns of their rows
-    its threads keep in registers (`awake.cu`); or how many rows and columns of near ones each keeps there, and how many
-    columns are in shared memory (`resident.cu`); how many blocks share a multiprocessor; and how many run one network
-    together. Without slots and rows, all neurons are run step by step."""
+    """How a block is laid out: its threads, each of which runs an awake neuron and keeps so many columns of its row in
+    registers, for how many sleeping ones there is room, and how many columns of weights to them are in shared memory
+    (`awake.cu`); or how many rows and columns of near neurons each thread keeps, and how many columns are in shared
+    memory (`resident.cu`); how many blocks share a multiprocessor; and how many run one network together. Without
+    sleepers and rows, all neurons are run step by step."""
 
     threads: int
-    slots: int = 0
+    columns: int = 0  # a multiple of 16, if there are sleepers
+    sleepers: int = 0
+    tiled: int = 0
     rows: int = 0
-    columns: int = 0
     shared_slots: int = 0
     blocks: int = 1
     wide: int = 1
@@ -49,7 +51,7 @@ class Geometry(NamedTuple):
     @property
     def apart(self) -> str | None:
         """The part of the program that runs few neurons apart."""
-        return "awake" if self.slots else "resident" if self.rows else None
+        return "awake" if self.sleepers else "resident" if self.rows else None
 
     @property
     def near_rows(self) -> int:
@@ -57,8 +59,8 @@ class Geometry(NamedTuple):
 
     @property
     def tile(self) -> tuple[int, int]:
-        """The shape of what is kept of M for sleeping neurons."""
-        return self.slots, 4 * self.threads
+        """The shape of the weights from awake to sleeping neurons."""
+        return self.threads, self.sleepers
 
 
 class Geometries(NamedTuple):
@@ -72,14 +74,14 @@ class Geometries(NamedTuple):
 
 
 FOR_FLOATS = Geometries(
-    Geometry(64, slots=128, columns=64, blocks=4),
-    Geometry(128, slots=256, columns=80),
+    Geometry(128, columns=112, sleepers=256, tiled=96, blocks=2),
+    Geometry(256, columns=144, sleepers=128, tiled=128),
     Geometry(256, rows=8, columns=8, shared_slots=96),
     Geometry(512, blocks=2),
 )
 FOR_DOUBLES = Geometries(
-    Geometry(64, slots=128, columns=16, blocks=1),
-    Geometry(128, slots=160, columns=16),
+    Geometry(128, columns=112, sleepers=192, tiled=56),
+    Geometry(160, columns=64, sleepers=128, tiled=32),
     Geometry(256, rows=8, columns=4, shared_slots=32),
     Geometry(512, blocks=2),
 )
@@ -88,16 +90,17 @@ SHARED_FIXED = 2048  # bytes of shared memory besides those per thread, row and 
 
 def geometries(block: int, multiprocessor: int) -> dict[np.dtype, Geometries]:
     """The geometries on a GPU with so many bytes of shared memory for a block and in a multiprocessor, of which each
-    block takes 1024 more: with fewer slots, if need be, or where none fit, that without any."""
+    block takes 1024 more: with fewer columns there, if need be, or where none fit, that without any."""
 
     def fitted(geometry: Geometry, size: int, others: Geometry) -> Geometry:
         most = min(block, multiprocessor // geometry.blocks - 1024) - SHARED_FIXED
         if geometry.apart == "awake":
-            for slots in range(geometry.slots, geometry.columns, -32):
-                needed = slots * ((slots - geometry.columns + 12) * size + 4) + geometry.threads * (12 * size + 16)
-                if needed <= most:
-                    return geometry._replace(slots=slots)
-            return others
+            threads, looking = geometry.threads, geometry.sleepers // 4
+            parts = threads // looking
+            most -= threads * (4 + 16 * size) + looking * (16 + 12 * size) + parts * looking * 8 * size
+            most -= (threads - geometry.columns) * threads * size
+            tiled = min(geometry.tiled, most // (geometry.sleepers * size) // 4 * 4)
+            return geometry._replace(tiled=tiled) if tiled > 0 else others
         per_row, per_slot = 12 + 8 * size, 16 + 2 * size + geometry.near_rows * size
         left = most - geometry.near_rows * per_row - 4 * geometry.columns * (16 + 2 * size)
         slots = min(geometry.shared_slots, left // per_slot // 16 * 16)
@@ -130,10 +133,8 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
     """The whole program, in these words: those of CUDA, or those of an emulation on a CPU."""
     real = "float" if dtype == np.float32 else "double"
     sizes = {"THREADS": geometry.threads * geometry.wide, "WIDE": geometry.wide, "BLOCKS": geometry.blocks}
-    sizes |= {"FEW": int(geometry.apart is not None), "SLOTS": geometry.slots, "COLUMNS": geometry.columns}
-    if geometry.apart == "resident":
-        sizes |= {"ROWS": geometry.rows, "SHARED_SLOTS": geometry.shared_slots}
-        del sizes["SLOTS"]
+    sizes |= {"FEW": int(geometry.apart is not None), "COLUMNS": geometry.columns, "TILED": geometry.tiled}
+    sizes |= {"SLEEPERS": geometry.sleepers, "ROWS": geometry.rows, "SHARED_SLOTS": geometry.shared_slots}
     translated = []
     for kind, cls in zip(("dynamics", "schedule", "rule"), classes, strict=True):
         sizes[f"{kind.upper()}_CONSTANTS"] = max(1, len(equations.field_names(cls)))

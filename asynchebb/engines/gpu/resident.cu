@@ -58,7 +58,7 @@ DEVICE Place place_of_thread(bool all_near) {
 
 // The weights from a neuron to four of this thread's rows.
 DEVICE Four weights_of(Net& net, Resident& res, const Place& at, int column, int r) {
-    const real* P = net.P + (size_t)column * net.stride;
+    const real* P = global(net.P) + (size_t)column * net.stride;
     if (at.all_near) return ((const Four*)P)[four_of(at, r)];
     FourIds id = res.near[four_of(at, r)];
     Four found;
@@ -69,7 +69,7 @@ DEVICE Four weights_of(Net& net, Resident& res, const Place& at, int column, int
 // Put them back, where rows have grown.
 DEVICE void put_back(Net& net, Resident& res, const Place& at, unsigned grown, int column, int r, const Four& weights) {
     if ((grown >> r & 15) == 0) return;
-    real* P = net.P + (size_t)column * net.stride;
+    real* P = global(net.P) + (size_t)column * net.stride;
     FourIds id = res.near[four_of(at, r)];
     UNROLL for (int e = 0; e < 4; e++)
         if (grown >> (r + e) & 1) P[id.of[e]] = weights.of[e];
@@ -103,7 +103,7 @@ DEVICE void grow_two(
 }
 
 // Put the wanted columns into their slots in shared memory, and the ones that were there back.
-APART void fetch_shared(Net& net, Resident& res, Place at, unsigned grown) {
+DEVICE void fetch_shared(Net& net, Resident& res, Place at, unsigned grown) {
     for (int group = 0; group < SHARED_SLOTS / 16; group++) {
         int place = COLUMNS + 4 * group + at.quarter;
         FourIds wanted = res.wanted[place], old = res.column[place];
@@ -122,7 +122,7 @@ APART void fetch_shared(Net& net, Resident& res, Place at, unsigned grown) {
 }
 
 // Put all columns in shared memory back.
-APART void put_back_shared(Net& net, Resident& res, Place at, unsigned grown) {
+DEVICE void put_back_shared(Net& net, Resident& res, Place at, unsigned grown) {
     for (int group = 0; group < SHARED_SLOTS / 16; group++) {
         FourIds column = res.column[COLUMNS + 4 * group + at.quarter];
         UNROLL for (int i = 0; i < 4; i++)
@@ -133,7 +133,7 @@ APART void put_back_shared(Net& net, Resident& res, Place at, unsigned grown) {
 }
 
 // Of those without a slot: M̂ += gains yᵀ, and M̂ @ y, which is left in `part`.
-APART void grow_over(Net& net, Resident& res, Place at, unsigned grown) {
+DEVICE void grow_over(Net& net, Resident& res, Place at, unsigned grown) {
     for (int q = at.quarter; q < res.over; q += 4)
         UNROLL for (int r = 0; r < ROWS; r += 4) {
             Four m = weights_of(net, res, at, res.over_id[q], r), gains = res.gain[four_of(at, r)];
@@ -142,7 +142,7 @@ APART void grow_over(Net& net, Resident& res, Place at, unsigned grown) {
         }
 }
 
-APART void sweep_over(Net& net, Resident& res, Place at) {
+DEVICE void sweep_over(Net& net, Resident& res, Place at) {
     int over = res.over;
     real sums[ROWS];
     UNROLL for (int r = 0; r < ROWS; r++) sums[r] = 0;
@@ -163,7 +163,7 @@ APART void sweep_over(Net& net, Resident& res, Place at) {
 // ends; or if these are too many, before an earlier step. Gives that step, or k if they are still too many. The far
 // ones' new c is left in NEW_C; those whose gates open at the hold's last step alone, as with a discrete schedule, are
 // OPENED.
-APART int choose(Net& net, Resident& res, int k, int& count) {
+DEVICE int choose(Net& net, Resident& res, int k, int& count) {
     real *u = ROW(U), *y = ROW(Y), *a = ROW(A), *b = ROW(B);
     long long *c = COUNT(C), *new_c = COUNT(NEW_C);
     unsigned char *near = TRUTH(NEAR), *opened = TRUTH(OPENED);
@@ -247,22 +247,22 @@ DEVICE void assign(Resident& res, const Place& at, real* y, const unsigned* acti
 }
 
 // Write down what is asked for of this step.
-APART void trace(
+DEVICE void trace(
     Net& net, Resident& res, int own, int k, long long t, unsigned valid, unsigned opened, real first, real last) {
     int *near = res.near[0].of, more_than_0 = 0, not_0 = 0;
     UNROLL for (int o = 0; o < OWN; o++) {
         real y = o == 0 ? first : last;
-        if (net.trace_y && valid >> o & 1) net.trace_y[t * net.n + near[own + o]] = y;
-        if (net.trace_burst && valid >> o & 1) net.trace_burst[t * net.n + near[own + o]] = opened >> o & 1;
+        if (net.trace_y && valid >> o & 1) global(net.trace_y)[t * net.n + near[own + o]] = y;
+        if (net.trace_burst && valid >> o & 1) global(net.trace_burst)[t * net.n + near[own + o]] = opened >> o & 1;
         more_than_0 += popcount(vote(y > 0)), not_0 += popcount(vote(y != 0));
     }
-    if (net.trace_active && LANE == 0 && more_than_0) add_to(&net.trace_active[t], more_than_0);
+    if (net.trace_active && LANE == 0 && more_than_0) add_to(&global(net.trace_active)[t], more_than_0);
     if (net.trace_updates && LANE == 0 && not_0) add_to(&res.shared.active[k % 3], not_0);
     if (THREAD == 0) res.shared.active[(k + 1) % 3] = 0;  // no one reads or adds to it now
 }
 
 // The far neurons from step `start` up to k, at which `end` was meant to be.
-APART void move_far(Net& net, Resident& res, int count, int start, int k, int end, bool odd, long long t) {
+DEVICE void move_far(Net& net, Resident& res, int count, int start, int k, int end, bool odd, long long t) {
     int summed = list_where(res.shared, count, res.over_id, [&](int row) { return res.rate[row] != 0; });
     for EACH(q, summed) res.over_y[q] = res.rate[res.over_id[q]], res.over_id[q] = res.near[0].of[res.over_id[q]];
     sync();
@@ -278,7 +278,7 @@ APART void move_far(Net& net, Resident& res, int count, int start, int k, int en
 
 // Run the near neurons from step k on, then bring the far ones up to date. Gives the step that was reached: k if it
 // does not pay. `again` says that it may do so from there on; else all neurons take some steps.
-APART int run_few(Net& net, Resident& res, const real* x, int pixels, long long hold_start, int k, bool& again) {
+DEVICE int run_few(Net& net, Resident& res, const real* x, int pixels, long long hold_start, int k, bool& again) {
     int count = 0, start = k, end = choose(net, res, k, count), hold = net.hold;
     again = false;
     if (end == k) return k;
@@ -457,7 +457,7 @@ APART int run_few(Net& net, Resident& res, const real* x, int pixels, long long 
                         s[o] *= terms.keep_m;
                         gain = terms.gain * reciprocal(s[o]);
                         if (net.trace_updates)
-                            add_to(&net.trace_updates[hold_start + k],
+                            add_to(&global(net.trace_updates)[hold_start + k],
                                    synapses_changed(net, terms, y[o], pixels, (int)res.shared.active[k % 3]));
                     }
                     res.gain[0].of[own + o] = gain;

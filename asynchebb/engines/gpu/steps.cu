@@ -7,13 +7,9 @@ DEVICE void update_odd_row(Net& net, int i, const real* x, Terms& terms) {
     real *scale = ROW(SCALE), *shift = ROW(SHIFT), *s = ROW(S), *y = ROW(Y);
     unsigned char* grown = TRUTH(GROWN);
     if (odd_W(terms, scale[i])) {
-        real *w = net.W + (size_t)i * net.m, total = 0, factor = scale[i];
+        real *w = global(net.W) + (size_t)i * net.m, total = 0, factor = scale[i];
         bool rectified = !(terms.keep_w >= 0 && terms.gain >= 0);
-        if (!rectified && shift[i] == 0 && factor > 0) {
-            real largest = 0;
-            for (int j = 0; j < net.m; j++) largest = largest > w[j] ? largest : w[j];
-            if (largest > 0 && factor * largest < net.smallest) factor = net.smallest / largest;
-        }
+        if (!rectified) factor = kept_scale_of_W(net, i, factor, shift[i]);
         for (int j = 0; j < net.m; j++) {
             w[j] = factor * w[j] + shift[i] * x[j];
             if (rectified) w[j] = positive(terms.keep_w * w[j] + terms.gain * x[j]);
@@ -27,9 +23,9 @@ DEVICE void update_odd_row(Net& net, int i, const real* x, Terms& terms) {
         bool rectified = net.floor != 0 || !(terms.keep_m >= 0 && terms.gain >= 0);
         real drop = terms.eta * net.floor;
         if (!rectified) s[i] *= terms.keep_m;
-        real factor = kept_scale(net, i, s[i], grown[i]);
+        real factor = kept_scale_of_M(net, i, s[i], grown[i]);
         for (int j = 0; j < net.n; j++) {
-            real* weight = net.P + (size_t)j * net.stride + i;
+            real* weight = global(net.P) + (size_t)j * net.stride + i;
             *weight *= factor;
             if (rectified) *weight = positive(terms.keep_m * *weight + terms.gain * y[j] - drop);
         }
@@ -39,7 +35,7 @@ DEVICE void update_odd_row(Net& net, int i, const real* x, Terms& terms) {
 }
 
 // Change the rows of the neurons with open gates; the active ones are listed. Gives whether a row was odd.
-APART bool update(Net& net, Shared& shared, const real* x, int pixels, int count, long long t) {
+DEVICE bool update(Net& net, Shared& shared, const real* x, int pixels, int count, long long t) {
     real *y = ROW(Y), *a = ROW(A), *b = ROW(B), *s = ROW(S), *scale = ROW(SCALE), *shift = ROW(SHIFT);
     unsigned char *opened = TRUTH(OPENED), *grown = TRUTH(GROWN);
     int *active = LIST(ACTIVE), stride = net.stride;
@@ -48,7 +44,7 @@ APART bool update(Net& net, Shared& shared, const real* x, int pixels, int count
         if (!opened[i]) continue;
         Terms terms = terms_of_update(net.rule, y[i], a[i]);
         a[i] = terms.a;
-        if (net.trace_updates) add_to(&net.trace_updates[t], synapses_changed(net, terms, y[i], pixels, count));
+        if (net.trace_updates) add_to(&global(net.trace_updates)[t], synapses_changed(net, terms, y[i], pixels, count));
         real* gain_w = ROW(GAIN_W) + i;
         real* gain_m = ROW(GAIN_M) + i;
         *gain_w = *gain_m = terms.gain;
@@ -67,10 +63,10 @@ APART bool update(Net& net, Shared& shared, const real* x, int pixels, int count
             for (int first = 0; first < count; first += 8) {  // eight are on their way at a time
                 real weight[8];
                 UNROLL for (int e = 0; e < 8; e++)
-                    if (first + e < count) weight[e] = net.P[(size_t)active[first + e] * stride + i];
+                    if (first + e < count) weight[e] = global(net.P)[(size_t)active[first + e] * stride + i];
                 UNROLL for (int e = 0; e < 8; e++)
                     if (first + e < count)
-                        net.P[(size_t)active[first + e] * stride + i] = plus(gain, y[active[first + e]], weight[e]);
+                        global(net.P)[(size_t)active[first + e] * stride + i] = plus(gain, y[active[first + e]], weight[e]);
             }
         }
     }
@@ -86,7 +82,7 @@ DEVICE real noise_at(unsigned long long counter) {
 }
 
 // Run all neurons from step k for some steps. `hold_start` is the number of steps before this hold.
-APART void run_all(Net& net, Shared& shared, const real* x, int pixels, long long hold_start, int k, int steps) {
+DEVICE void run_all(Net& net, Shared& shared, const real* x, int pixels, long long hold_start, int k, int steps) {
     real *u = ROW(U), *y = ROW(Y), *h = ROW(H), *b = ROW(B), *s = ROW(S), *inhibition = ROW(INHIBITION);
     real *before = ROW(BEFORE), *mean = ROW(MEAN), *gain_m = ROW(GAIN_M);
     long long *c = COUNT(C), *spikes = COUNT(SPIKES);
@@ -108,19 +104,19 @@ APART void run_all(Net& net, Shared& shared, const real* x, int pixels, long lon
             before[i] = net.events ? (fired > 0 ? new_y - net.decay * y[i] : (real)0) : (real)0;
             u[i] = new_u, y[i] = new_y, h[i] = new_h;
             if (net.window) {
-                unsigned char* oldest = net.recent + (clock % net.window) * net.n + i;
+                unsigned char* oldest = global(net.recent) + (clock % net.window) * net.n + i;
                 spikes[i] += (fired > 0) - *oldest;
                 *oldest = fired > 0;
             }
             spiking += fired > 0, late += fired > 1;
-            if (net.trace_spikes) net.trace_spikes[t * net.n + i] = fired > 0;
+            if (net.trace_spikes) global(net.trace_spikes)[t * net.n + i] = fired > 0;
             gate(net.schedule, new_y, spikes[i], c[i], kk, net.hold, beta, new_c);
             opened[i] = beta != 0;
             opens += beta != 0;
             c[i] = new_c;
-            if (net.trace_y) net.trace_y[t * net.n + i] = new_y;
-            if (net.trace_burst) net.trace_burst[t * net.n + i] = beta != 0;
-            if (net.trace_active && new_y > 0) add_to(&net.trace_active[t], 1);
+            if (net.trace_y) global(net.trace_y)[t * net.n + i] = new_y;
+            if (net.trace_burst) global(net.trace_burst)[t * net.n + i] = beta != 0;
+            if (net.trace_active && new_y > 0) add_to(&global(net.trace_active)[t], 1);
             if (net.spiking && kk >= half) mean[i] += new_y / (real)(net.hold - half);
         }
         if (spiking) add_to(&net.fired[0], spiking);
