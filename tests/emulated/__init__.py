@@ -37,7 +37,6 @@ class Host:
         Geometries(
             Geometry(32, columns=16, sleepers=128, tiled=20),
             Geometry(64, columns=32, sleepers=128, tiled=16),
-            Geometry(128, rows=4, columns=4, shared_slots=16),
             Geometry(64),
         ),
     )

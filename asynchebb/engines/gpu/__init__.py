@@ -184,15 +184,13 @@ def geometry_of(gpu: Any, call: Call, dtype: np.dtype, networks: int) -> Geometr
     closed = quiet(network.schedule, call.hold)  # up to the step at which silent neurons may learn
     if closed < call.hold - 1 and not _stays(network.rule):
         return of.all
-    # Does inhibition move a silent neuron out of reach? Then most are silent for long, and else they are not.
+    # Does inhibition move a silent neuron out of reach? Then most are far, and else all may sleep.
     drifts = bool(network.dynamics.step(0.0, -1.0)[0] < 0)
     # Where neurons learn rarely, more are active; and they may have done so before they were frozen.
     rarely = closed == call.hold - 1 or network == network.frozen()
-    if drifts and not rarely or network.n <= of.few.threads and of.few.sleepers:
+    if (drifts and not rarely) or network.n <= of.few.threads:
         return of.few
-    if drifts or network.n <= of.many.threads and of.many.sleepers:
-        return of.many
-    return of.near if network.n <= of.near.near_rows else of.all
+    return of.many if drifts or network.n <= of.many.sleepers else of.all
 
 
 def _stays(rule: Any) -> bool:
@@ -318,7 +316,7 @@ class Member:
         floor, decay = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "decay", 0.0)
         spiking = equations.spikes(network.dynamics)
         given = {"n": n, "m": m, "stride": stride, "stimuli": len(call.X), "hold": call.hold}
-        given |= {"from_rest": call.from_rest, "lazy": geometry.apart is not None, "all_near": traces.burst.size > 0}
+        given |= {"from_rest": call.from_rest, "lazy": geometry.sleepers > 0, "all_near": traces.burst.size > 0}
         given |= {"has_memory": equations.has_memory(type(network.dynamics)), "spiking": spiking}
         given |= {"noisy": equations.noisy(network.dynamics), "events": spiking and decay > 0}
         given |= {"window": equations.window(network.schedule), "clock": int(state.t)}

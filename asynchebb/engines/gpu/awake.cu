@@ -12,7 +12,7 @@
 #define REST (SLOTS - COLUMNS)        // columns in shared memory
 #define LOOKING (SLEEPERS / 4)        // threads that look after all sleepers, four each: whole warps
 #define PARTS (THREADS / LOOKING)     // such teams, which share the slots
-#define SPELL 250                     // steps after which slots are given anew, to those who need one
+#define SPELL 250                     // steps after which slots are given anew, to those who need one; at most
 #define LENGTHS 4                     // of a block: 32, 16, 8 or 4 steps
 #define LONGEST 32
 #define FEW_WAKE 4                    // a block is so long that no more than these have to be woken, if it can be
@@ -57,7 +57,9 @@ DEVICE int choose(Net& net, Awake& res, int k, int& awake, int& sleepers) {
     real *u = ROW(U), *y = ROW(Y), *a = ROW(A), *b = ROW(B);
     long long *c = COUNT(C), *new_c = COUNT(NEW_C);
     unsigned char *near = TRUTH(NEAR), *opened = TRUTH(OPENED);
-    ROLLED for (int end = k + SPELL < net.hold ? k + SPELL : (int)net.hold; end - k >= WORTHWHILE; end = k + (end - k) / 2) {
+    // From rest, all neurons are active at first, and soon ever fewer are.
+    int spell = !net.from_rest || k > SPELL ? SPELL : k > LONGEST ? k : LONGEST;
+    ROLLED for (int end = k + spell < net.hold ? k + spell : (int)net.hold; end - k >= WORTHWHILE; end = k + (end - k) / 2) {
         bool ends_early = false;
         for EACH(i, net.n) {
             real still, new_u, new_y, unused;
@@ -107,6 +109,7 @@ template <bool GROW> DEVICE real sweep(Awake& res, Row& own, const real* y, int 
     UNROLL for (int j = 0; j < AHEAD; j++) rates[0][j] = at_once((const Four*)y + j);
     UNROLL for (int first = 0; first < COLUMNS / 4; first += AHEAD) {
         const int turn = first / AHEAD % 2;
+        if (first && 4 * first >= slots) break;
         if (first + AHEAD < COLUMNS / 4)
             UNROLL for (int j = 0; j < AHEAD; j++) rates[1 - turn][j] = at_once((const Four*)y + first + AHEAD + j);
         sync_warp();  // or each of them would be asked for when it is needed

@@ -33,29 +33,16 @@ LIST_ROWS, TRUTH_ROWS = 3, 3
 
 
 class Geometry(NamedTuple):
-    """How a block is laid out: its threads, each of which runs an awake neuron and keeps so many columns of its row in
-    registers, for how many sleeping ones there is room, and how many columns of weights to them are in shared memory
-    (`awake.cu`); or how many rows and columns of near neurons each thread keeps, and how many columns are in shared
-    memory (`resident.cu`); how many blocks share a multiprocessor; and how many run one network together. Without
-    sleepers and rows, all neurons are run step by step."""
+    """How a block is laid out: its threads; if few neurons are run apart (`awake.cu`), each of them has one, which keeps
+    so many columns of its row in registers, for how many sleeping ones there is room, and how many columns of weights
+    to them are in shared memory; how many blocks share a multiprocessor; and how many run one network together."""
 
     threads: int
-    columns: int = 0  # a multiple of 16, if there are sleepers
-    sleepers: int = 0
+    columns: int = 0  # a multiple of 16
+    sleepers: int = 0  # a multiple of 128; none: all neurons are run step by step
     tiled: int = 0
-    rows: int = 0
-    shared_slots: int = 0
     blocks: int = 1
     wide: int = 1
-
-    @property
-    def apart(self) -> str | None:
-        """The part of the program that runs few neurons apart."""
-        return "awake" if self.sleepers else "resident" if self.rows else None
-
-    @property
-    def near_rows(self) -> int:
-        return self.rows * self.threads // 4
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -64,28 +51,25 @@ class Geometry(NamedTuple):
 
 
 class Geometries(NamedTuple):
-    """For networks of which few neurons are active; of which many are; of which all up to 512 are near; any others, if
-    they are not so large that several blocks have one."""
+    """For networks of which few neurons are active; of which many are; and for any, if they are not so large that
+    several blocks have one."""
 
     few: Geometry
     many: Geometry
-    near: Geometry
     all: Geometry
 
 
 FOR_FLOATS = Geometries(
     Geometry(128, columns=112, sleepers=256, tiled=96, blocks=2),
-    Geometry(256, columns=144, sleepers=128, tiled=128),
-    Geometry(256, rows=8, columns=8, shared_slots=96),
+    Geometry(256, columns=144, sleepers=512, tiled=64),
     Geometry(512, blocks=2),
 )
 FOR_DOUBLES = Geometries(
-    Geometry(128, columns=112, sleepers=192, tiled=56),
-    Geometry(160, columns=64, sleepers=128, tiled=32),
-    Geometry(256, rows=8, columns=4, shared_slots=32),
+    Geometry(128, columns=48, sleepers=256, tiled=56),
+    Geometry(160, columns=64, sleepers=512, tiled=16),
     Geometry(512, blocks=2),
 )
-SHARED_FIXED = 2048  # bytes of shared memory besides those per thread, row and slot
+SHARED_FIXED = 2048  # bytes of shared memory besides those per thread, sleeper and column
 
 
 def geometries(block: int, multiprocessor: int) -> dict[np.dtype, Geometries]:
@@ -94,17 +78,11 @@ def geometries(block: int, multiprocessor: int) -> dict[np.dtype, Geometries]:
 
     def fitted(geometry: Geometry, size: int, others: Geometry) -> Geometry:
         most = min(block, multiprocessor // geometry.blocks - 1024) - SHARED_FIXED
-        if geometry.apart == "awake":
-            threads, looking = geometry.threads, geometry.sleepers // 4
-            parts = threads // looking
-            most -= threads * (4 + 16 * size) + looking * (16 + 12 * size) + parts * looking * 8 * size
-            most -= (threads - geometry.columns) * threads * size
-            tiled = min(geometry.tiled, most // (geometry.sleepers * size) // 4 * 4)
-            return geometry._replace(tiled=tiled) if tiled > 0 else others
-        per_row, per_slot = 12 + 8 * size, 16 + 2 * size + geometry.near_rows * size
-        left = most - geometry.near_rows * per_row - 4 * geometry.columns * (16 + 2 * size)
-        slots = min(geometry.shared_slots, left // per_slot // 16 * 16)
-        return geometry._replace(shared_slots=slots) if slots >= 16 else others
+        threads, looking = geometry.threads, geometry.sleepers // 4
+        most -= threads * (4 + 16 * size) + looking * (16 + 12 * size) + threads // looking * looking * 8 * size
+        most -= (threads - geometry.columns) * threads * size
+        tiled = min(geometry.tiled, most // (geometry.sleepers * size) // 4 * 4)
+        return geometry._replace(tiled=tiled) if tiled > 0 else others
 
     found = {}
     for dtype, of in ((np.float32, FOR_FLOATS), (np.float64, FOR_DOUBLES)):
@@ -133,15 +111,15 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
     """The whole program, in these words: those of CUDA, or those of an emulation on a CPU."""
     real = "float" if dtype == np.float32 else "double"
     sizes = {"THREADS": geometry.threads * geometry.wide, "WIDE": geometry.wide, "BLOCKS": geometry.blocks}
-    sizes |= {"FEW": int(geometry.apart is not None), "COLUMNS": geometry.columns, "TILED": geometry.tiled}
-    sizes |= {"SLEEPERS": geometry.sleepers, "ROWS": geometry.rows, "SHARED_SLOTS": geometry.shared_slots}
+    sizes |= {"FEW": int(geometry.sleepers > 0), "COLUMNS": geometry.columns}
+    sizes |= {"SLEEPERS": geometry.sleepers, "TILED": geometry.tiled}
     translated = []
     for kind, cls in zip(("dynamics", "schedule", "rule"), classes, strict=True):
         sizes[f"{kind.upper()}_CONSTANTS"] = max(1, len(equations.field_names(cls)))
         translated.append(translate.functions(kind, cls))
     fields = [f"long long {name};" for name in COUNTS] + [f"{kind}* {name};" for name, kind in ARRAYS.items()]
     fields += [f"real {name};" for name in REALS]
-    parts = [part for part in ("columns", "steps", geometry.apart, "advance") if part]
+    parts = ("columns", "steps", "awake", "advance") if geometry.sleepers else ("columns", "steps", "advance")
     return "\n".join(
         [
             *(f"#define {name} {size}" for name, size in sizes.items()),
