@@ -15,7 +15,7 @@
 #define SPELL 250                     // steps after which slots are given anew, to those who need one; at most
 #define LENGTHS 4                     // of a block: 32, 16, 8 or 4 steps
 #define LONGEST 32
-#define FEW_WAKE 4                    // a block is so long that no more than these have to be woken, if it can be
+#define FEW_WAKE 4                    // a block is so long that no more than these have to be woken, if that helps
 #define TOGETHER 4                    // neurons that are woken at a time
 #define AHEAD (COLUMNS % 24 ? COLUMNS / 16 : 6)  // fours of rates that are read ahead
 
@@ -57,8 +57,8 @@ DEVICE int choose(Net& net, Awake& res, int k, int& awake, int& sleepers) {
     real *u = ROW(U), *y = ROW(Y), *a = ROW(A), *b = ROW(B);
     long long *c = COUNT(C), *new_c = COUNT(NEW_C);
     unsigned char *near = TRUTH(NEAR), *opened = TRUTH(OPENED);
-    // From rest, all neurons are active at first, and soon ever fewer are.
-    int spell = !net.from_rest || k > SPELL ? SPELL : k > LONGEST ? k : LONGEST;
+    // From rest, all neurons are active at first, and then ever fewer are.
+    int spell = !net.from_rest || 2 * k > SPELL ? SPELL : k > WORTHWHILE ? 2 * k : 2 * WORTHWHILE;
     ROLLED for (int end = k + spell < net.hold ? k + spell : (int)net.hold; end - k >= WORTHWHILE; end = k + (end - k) / 2) {
         bool ends_early = false;
         for EACH(i, net.n) {
@@ -276,6 +276,12 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
     UNROLL for (int j = 0; j < SCHEDULE_CONSTANTS; j++) schedule[j] = net.schedule[j];
     UNROLL for (int j = 0; j < RULE_CONSTANTS; j++) rule[j] = net.rule[j];
     bool traced = net.trace_active || net.trace_updates || net.trace_y || net.trace_burst;
+    // If inhibition moves silent neurons away from the threshold, they have some time to come back. Else a drive above 0
+    // wakes them at once, so that floors must be close to the rates, and nothing is gained by the shortest blocks.
+    real drifted;
+    step(dynamics, 0, 0, 0, -1, 0, drifted, unused, unused, unused);
+    int longest = drifted < 0 ? 0 : 1;
+    real share = (real)(drifted < 0 ? 0.95 : 0.995), fall_by = (real)(drifted < 0 ? 1.5 : 1.2) * (LONGEST >> longest);
 
     // What the slots and the sleepers begin with.
     int q = THREAD, i = q < slots ? LIST(LISTED)[q] : -1;
@@ -326,7 +332,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
     int moved = k;
     while (true) {
         real fall = own.y < own.before ? own.y - own.before : (real)0;
-        own.lowest = (real)0.95 * own.y + (real)(1.5 * LONGEST) * fall;
+        own.lowest = share * own.y + fall_by * fall;
         own.lowest = own.lowest > 0 ? own.lowest : (real)0;
         ((real*)res.both)[2 * q] = own.sum, ((real*)res.both)[2 * q + 1] = own.lowest;
         own.total += own.sum, own.sum = 0;
@@ -338,14 +344,15 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         moved = k;
         sync();
         if (k == end || odd) break;
-        int length = 0, earlier = 0, waking = 0;
-        ROLLED for (length = 0; length < LENGTHS; length++) {
+        int length = longest, earlier = 0, waking = 0, in_any_case = 0;
+        ROLLED for (int warp = 0; warp * 32 < LOOKING; warp++) in_any_case += res.unsafe[warp][LENGTHS - 1];
+        ROLLED for (;; length++) {
             earlier = waking = 0;
             ROLLED for (int warp = 0; warp * 32 < LOOKING; warp++) {
                 if (warp == WARP) earlier = waking;
                 waking += res.unsafe[warp][length];
             }
-            if (waking <= FEW_WAKE || length == LENGTHS - 1) break;
+            if (waking <= FEW_WAKE || waking == in_any_case) break;
         }
         if (slots + waking > SLOTS) break;
         if (waking) wake(net, res, own, found, length, earlier, slots, waking, start, k), slots += waking;
