@@ -1,6 +1,7 @@
 """The gpu engine: its equations and its kernels, which run here on a CPU; and what is special about it on a GPU."""
 
 import ctypes
+import gc
 import inspect
 import os
 import subprocess
@@ -16,7 +17,9 @@ from asynchebb import engines, equations, notation
 from asynchebb.checks import InputError
 from asynchebb.contracts import Call
 from asynchebb.engines import gpu, traces
-from asynchebb.engines.gpu import device, program, translate
+from asynchebb.engines.gpu import channels, device, program, translate
+from asynchebb.engines.gpu.batch import Batch, bytes_of
+from asynchebb.network import State
 
 needs_compiler = pytest.mark.skipif(
     emulated.COMPILER is None and not os.environ.get("CI"), reason="needs a C++ compiler (g++ or clang++)"
@@ -316,10 +319,10 @@ def test_a_batch_is_split_where_memory_is_short_and_says_what_is_needed_where_it
     whole, _ = ah.advance_many(networks, states, Xs, hold, "gpu", from_rest=from_rest)
     launches, launch = [], emulated.Host.launch
     monkeypatch.setattr(emulated.Host, "launch", lambda *given: launches.append(given[-1]) or launch(*given))
-    host.memory = 150_000
+    host.room = 150_000
     split, _ = ah.advance_many(networks[:3], states[:3], Xs[:3], hold[:3], "gpu", from_rest=from_rest[:3])
     assert len(launches) == 3 and np.array_equal(split[2].W, whole[2].W)
-    host.memory = 1_000
+    host.room = 1_000
     with pytest.raises(
         InputError, match=r"n = 40 and m = 36 needs 0\.00 GB of the GPU's memory .* 0\.00 GB are available"
     ):
@@ -330,22 +333,76 @@ def test_a_batch_is_split_where_memory_is_short_and_says_what_is_needed_where_it
 def test_a_batch_is_split_where_the_card_has_less_memory_than_it_said(host, monkeypatch):
     networks, states, Xs, hold, from_rest = a_batch()
     whole, _ = ah.advance_many(networks, states, Xs, hold, "gpu", from_rest=from_rest)
-    launched, put = [], emulated.Host.put_rows
+    most, refused, allocate = max(channel.size for channel in host._channels), [], emulated.Host.memory
 
-    def scarce(self, array, stride):
-        if len(launched) == 2:  # matrices of two networks
-            launched.clear()
-            raise MemoryError
-        launched.append(array)
-        return put(self, array, stride)
+    def scarce(self, size):
+        if sum(channel.size for channel in self._channels) + size > most:
+            refused.append(size)
+            raise channels.Full
+        return allocate(self, size)
 
-    monkeypatch.setattr(emulated.Host, "put_rows", scarce)
-    monkeypatch.setattr(emulated.Host, "get_rows", lambda self, *given: launched.clear() or copy(self, *given))
+    monkeypatch.setattr(emulated.Host, "memory", scarce)
+    host.free_all()
     split, _ = ah.advance_many(networks, states, Xs, hold, "gpu", from_rest=from_rest)
-    assert all(np.array_equal(one.W, other.W) for one, other in zip(split, whole, strict=True))
+    assert refused and all(np.array_equal(one.W, other.W) for one, other in zip(split, whole, strict=True))
+    most = 10_000
+    host.free_all()
+    with pytest.raises(InputError, match="n = 64 and m = 36 needs"):
+        ah.advance_many(networks[1], states[1:2], Xs[1:2], 10, "gpu")
 
 
-copy = emulated.Host.get_rows
+@needs_compiler
+def test_memory_is_kept_whatever_was_in_it(host, monkeypatch):
+    """A large batch, a small one with traces in both precisions, a frozen one, and the large one again."""
+    allocated, allocate = [], emulated.Host.memory
+    monkeypatch.setattr(emulated.Host, "memory", lambda self, size: allocated.append(size) or allocate(self, size))
+    networks, states, Xs, hold, from_rest = a_batch()
+    frozen = [network.frozen() for network in networks]
+    double = [State(*(a.astype(np.float64) if a.dtype == np.float32 else a for a in state)) for state in states]
+    pairs = [networks[0], networks[0]], [states[0], double[0]], [Xs[0][:2]] * 2
+    requests = [
+        (networks, states, Xs, hold, "gpu", ("active",), from_rest),
+        (*pairs, 20, "gpu", ("y", "burst", "updates")),
+        (frozen, states, Xs, 20, "gpu", ("y",), True),
+        (networks, states, Xs, hold, "gpu", ("active",), from_rest),
+    ]
+    for given in requests:
+        kept, kept_traces = ah.advance_many(*given)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(device, "current", emulated.Host)
+            fresh, fresh_traces = ah.advance_many(*given)
+        for one, other in zip(kept, fresh, strict=True):
+            assert all(map(np.array_equal, one, other))
+        for one, other in zip(kept_traces, fresh_traces, strict=True):
+            assert all(np.array_equal(one[name], other[name]) for name in other)
+    allocated.clear()
+    ah.advance_many(*requests[0])
+    assert not allocated
+
+
+@needs_compiler
+def test_a_thread_gives_its_memory_back_at_its_end(host):
+    networks, states, Xs, hold, _ = a_batch()
+    for _ in engines.in_threads(lambda k: ah.advance(networks[k], states[k], Xs[k], hold[k], "gpu"), range(4), 4):
+        pass
+    gc.collect()
+    assert not len(host._channels)
+
+
+def test_weights_that_are_shared_or_frozen_stay_on_the_card():
+    network = ah.asynchronous(40, 36)
+    state = engines.prepare(network, network.init(np.random.default_rng(0)))
+    X, geometry = BARS.sample(np.random.default_rng(0), 2), program.Geometry(64)
+
+    def laid_out(network, count):
+        batch = Batch([engines.call(network, state, X, 10) for _ in range(count)], [{}] * count, geometry)
+        return batch.size, batch.taken.stop - batch.taken.start
+
+    weights = 4 * 40 * (36 + 64)
+    learning, frozen, shared = laid_out(network, 1), laid_out(network.frozen(), 1), laid_out(network.frozen(), 2)
+    assert learning[0] == frozen[0] and learning[1] - frozen[1] >= weights
+    assert 2 * frozen[0] - shared[0] >= weights
+    assert bytes_of(engines.call(network, state, X, 10), geometry) >= learning[0]
 
 
 def test_settling_shares_the_weights_on_the_card(card):

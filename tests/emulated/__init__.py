@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from asynchebb.engines.gpu.program import Geometries, Geometry, Program
+from asynchebb.engines.gpu.channels import Card
+from asynchebb.engines.gpu.program import Geometries, Geometry, Program, record
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 FOLDER = Path(tempfile.gettempdir()) / "asynchebb-emulated"
@@ -27,7 +28,34 @@ extern "C" int run(Net* nets, int count) {
 """
 
 
-class Host:
+class Memory:
+    """A place in memory, with what CuPy's pointers to a GPU's memory can do."""
+
+    def __init__(self, array, start=0):
+        self.array, self.start, self.ptr = array, start, array.ctypes.data + start
+
+    def __add__(self, offset):
+        return Memory(self.array, self.start + offset)
+
+    def copy_from_host_async(self, address, size):
+        assert self.start + size <= len(self.array)
+        ctypes.memmove(self.ptr, address, size)
+
+    def copy_to_host_async(self, address, size):
+        assert self.start + size <= len(self.array)
+        ctypes.memmove(address, self.ptr, size)
+
+    def memset_async(self, value, size):
+        assert self.start + size <= len(self.array)
+        ctypes.memset(self.ptr, value, size)
+
+
+class Stream(nullcontext):
+    def synchronize(self):
+        pass
+
+
+class Host(Card):
     """What `device.Cuda` does, in the memory of this process."""
 
     words = Path(__file__).with_name("host.h").read_text(encoding="utf-8")
@@ -40,16 +68,9 @@ class Host:
             Geometry(64),
         ),
     )
-
-    memory = 10**9
-    out_of_memory = MemoryError
-
-    def free_all(self):
-        pass
-
-    lock = threading.Lock()
-
     multiprocessors = 8
+    room = 10**9
+    lock = threading.Lock()
 
     def program(self, source, geometry):
         FOLDER.mkdir(exist_ok=True)
@@ -63,49 +84,22 @@ class Host:
             made.replace(path)
         return Program(ctypes.CDLL(str(path)).run, 0)
 
-    def launch(self, program, geometry, nets, count):
+    def launch(self, program, geometry, networks, count):
         with self.lock:  # there is one emulation per program
-            size = program.function(ctypes.c_void_p(nets.ctypes.data), count)
-        assert size * count == nets.size
+            size = program.function(ctypes.c_void_p(networks.ptr), count)
+        assert size in (record(dtype).itemsize for dtype in self.geometries)
 
-    def put(self, array):
-        return np.array(array, order="C")
+    def memory(self, size):
+        return Memory(np.full(size, 0xFF, np.uint8))
 
-    def put_rows(self, array, stride):
-        rows = np.zeros((len(array), stride), array.dtype)
-        rows[:, : array.shape[1]] = array
-        return rows
+    def page_locked(self, size):
+        return np.full(size, 0xFF, np.uint8)
 
-    def zeros(self, shape, dtype):
-        return np.zeros(shape, dtype)
+    def stream(self):
+        return Stream()
 
     def free_memory(self):
-        return self.memory
-
-    @property
-    def room(self):
-        return self.memory
-
-    def taking(self, size):
-        return nullcontext()
-
-    def stream(self, kind):
-        return nullcontext()
+        return self.room
 
     def failures(self):
         return nullcontext()
-
-    def empty(self, shape, dtype):
-        return np.full(np.prod(shape) * np.dtype(dtype).itemsize, 0xFF, np.uint8).view(dtype).reshape(shape)
-
-    def get(self, array, out=None):
-        if out is None:
-            return array
-        out[...] = array
-        return out
-
-    def get_rows(self, array, n, out):
-        out[...] = array[:, :n]
-
-    def address(self, array):
-        return array.ctypes.data

@@ -1,13 +1,14 @@
 """The engine for NVIDIA GPUs: one thread block per network, hundreds of networks side by side.
 
 The loop is CUDA C++ (`*.cu`), compiled for each combination of equations, which are translated from Python
-(`translate.py`). What is computed, and why it is exact, is said there; how a network is laid out on the device, here.
+(`translate.py`). What is computed, and why it is exact, is said there; what is run together, here; how networks lie in
+memory, in `batch.py`; and which memory that is, in `channels.py`.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from typing import Any
@@ -18,12 +19,13 @@ from asynchebb import equations
 from asynchebb.checks import InputError
 from asynchebb.contracts import Call
 from asynchebb.engines.gpu import device, program
+from asynchebb.engines.gpu.batch import Batch, bytes_of, stride
+from asynchebb.engines.gpu.channels import Full
 from asynchebb.engines.gpu.program import Geometry, Program
 from asynchebb.engines.traces import Traces
 from asynchebb.network import VANISHING, Network, State
 from asynchebb.threads import cores
 
-ALIGNED = 64  # a column of M begins at a multiple of so many numbers
 Kind = tuple[tuple[type, type, type], np.dtype, Geometry]  # networks that one program runs
 
 
@@ -54,75 +56,65 @@ def answers(calls: Sequence[Call]) -> list[State | Exception]:
     gpu = device.current()
     with gpu.failures():
         found: list[State | Exception] = [call.state for call in calls]
-        refused = {k: _too_large(call, gpu.room) for k, call in enumerate(calls) if bytes_of(call) > gpu.room}
-        for k, error in refused.items():
-            found[k] = error
-        fitting = [k for k in range(len(calls)) if k not in refused]
+        needed = [bytes_of(call, _kind(gpu, call, len(calls))[2]) for call in calls]
+        for k, call in enumerate(calls):
+            if needed[k] > gpu.room:
+                found[k] = _too_large(call, needed[k], gpu.room)
+        fitting = [k for k in range(len(calls)) if needed[k] <= gpu.room]
         _compile(gpu, [calls[k] for k in fitting])
-        used = Counter(id(call.state.M) for call in calls)
-        for batch in _batches(gpu, calls, fitting):
-            for k, error in _run_or_split(gpu, calls, batch, used):
+        for batch in _batches(gpu, needed, fitting):
+            for k, error in _run_or_split(gpu, calls, needed, batch):
                 found[k] = error
     return found
 
 
-def _batches(gpu: Any, calls: Sequence[Call], numbers: Sequence[int]) -> Iterator[list[int]]:
+def _batches(gpu: Any, needed: Sequence[int], numbers: Sequence[int]) -> Iterator[list[int]]:
     """The calls with these numbers, in portions that fit in the GPU's memory."""
     batch: list[int] = []
     taken = 0
     for k in numbers:
-        needed = bytes_of(calls[k])
-        if batch and taken + needed > gpu.room:
+        if batch and taken + needed[k] > gpu.room:
             yield batch
             batch, taken = [], 0
         batch.append(k)
-        taken += needed
+        taken += needed[k]
     if batch:
         yield batch
 
 
 def _run_or_split(
-    gpu: Any, calls: Sequence[Call], batch: list[int], used: Mapping[int, int]
+    gpu: Any, calls: Sequence[Call], needed: Sequence[int], batch: list[int]
 ) -> Iterator[tuple[int, InputError]]:
     """Run the calls with these numbers; in two portions if the GPU has less memory than it said. Gives those that do
     not fit by themselves."""
-    some = [calls[k] for k in batch]
-    with gpu.taking(sum(map(bytes_of, some))):
-        fits = _fits(gpu, some, used)
+    with gpu.taking(sum(needed[k] for k in batch)):
+        fits = _fits(gpu, [calls[k] for k in batch])
     if fits:
         return
     gpu.free_all()
     if len(batch) == 1:
-        yield batch[0], _too_large(some[0], gpu.free_memory())
+        yield batch[0], _too_large(calls[batch[0]], needed[batch[0]], gpu.free_memory())
         return
     half = len(batch) // 2
-    yield from _run_or_split(gpu, calls, batch[:half], used)
-    yield from _run_or_split(gpu, calls, batch[half:], used)
+    yield from _run_or_split(gpu, calls, needed, batch[:half])
+    yield from _run_or_split(gpu, calls, needed, batch[half:])
 
 
-def _fits(gpu: Any, calls: Sequence[Call], used: Mapping[int, int]) -> bool:
+def _fits(gpu: Any, calls: Sequence[Call]) -> bool:
     """Run the calls, unless the GPU has not enough memory; then no state has changed."""
     try:
-        _run(gpu, calls, used)
+        _run(gpu, calls)
         return True
-    except gpu.out_of_memory:
+    except Full:
         return False
 
 
-def _too_large(call: Call, free: float) -> InputError:
-    needed = bytes_of(call)
+def _too_large(call: Call, needed: int, free: float) -> InputError:
     return InputError(
         f"a network with n = {call.network.n} and m = {call.network.m} needs {needed / 1e9:.2f} GB of the GPU's memory "
         f"for {len(call.X)} stimuli, and {free / 1e9:.2f} GB are available; use a smaller n, fewer stimuli per call, "
         "no traces, float32, or the engine cpu"
     )
-
-
-def bytes_of(call: Call) -> int:
-    """What a call takes of the GPU's memory, at most."""
-    arrays = [*call.state, call.X, *call.traces, *(() if call.settled is None else (call.settled,))]
-    rows = _stride(call.network) * (call.network.n + program.NUMBER_ROWS)
-    return sum(array.nbytes for array in arrays) + rows * call.state.W.itemsize + 32 * _stride(call.network)
 
 
 def _compile(gpu: Any, calls: Sequence[Call]) -> None:
@@ -142,29 +134,24 @@ def _kind(gpu: Any, call: Call, networks: int) -> Kind:
     return program.classes_of(call.network), dtype, geometry_of(gpu, call, dtype, networks)
 
 
-def _run(gpu: Any, calls: Sequence[Call], used: Mapping[int, int]) -> None:
-    kinds: dict[Any, list[Call]] = defaultdict(list)
+def _run(gpu: Any, calls: Sequence[Call]) -> None:
+    kinds: dict[Kind, list[Call]] = defaultdict(list)
     for call in sorted(
         calls, key=lambda call: -len(call.X) * call.hold
     ):  # the longest first, lest one is left to the end
         kinds[_kind(gpu, call, len(calls))].append(call)
-    loaded: dict[Any, list[Member]] = {}
-    records = []  # on the GPU until all have run
-    for kind, group in kinds.items():
-        compiled = _compiled(gpu, kind)
-        with gpu.stream(kind):  # kinds run side by side
-            shared: dict[int, Any] = {}  # arrays of several states, by their identity
-            members = [
-                Member(gpu, call, kind[2], compiled, shared if used[id(call.state.M)] > 1 else None) for call in group
-            ]
-            record = np.array([member.record for member in members], program.record(kind[1]))
-            records.append(gpu.put(record.view(np.uint8)))
-            gpu.launch(compiled, kind[2], records[-1], len(members))
-        loaded[kind] = members
-    for kind, members in loaded.items():
-        with gpu.stream(kind):
-            for member in members:
-                member.take_back()
+    with gpu.channels(len(kinds)) as channels:  # kinds run side by side
+        begun = []
+        for channel, (kind, group) in zip(channels, kinds.items(), strict=True):
+            compiled, geometry = _compiled(gpu, kind), kind[2]
+            told = [_told(call, geometry) for call in group]
+            batch = Batch(group, told, geometry, compiled.memory)
+            channel.reserve(batch)
+            begun.append((channel, batch, compiled, geometry))
+        for channel, batch, compiled, geometry in begun:  # there is memory for all
+            channel.begin(batch, compiled, geometry)
+        for channel, batch, *_ in begun:
+            channel.end(batch)
 
 
 def threads(network: Network) -> int:
@@ -260,89 +247,17 @@ def _silent_gate(schedule: Any, k: int, hold: int) -> tuple[Any, Any]:
         return _Count(None), _Count(None)
 
 
-def _stride(network: Network) -> int:
-    return -(-max(network.n, network.m) // ALIGNED) * ALIGNED
-
-
-class Member:
-    """A network of a batch, on the device."""
-
-    def __init__(
-        self, gpu: Any, call: Call, geometry: Geometry, compiled: Program, shared: dict[int, Any] | None
-    ) -> None:
-        self.gpu, self.call, self.owns_weights = gpu, call, shared is None and call.network != call.network.frozen()
-        network, state, traces = call.network, call.state, call.traces
-        n, m, dtype = network.n, network.m, state.W.dtype
-        stride = _stride(network)
-        if call.X.dtype != dtype:
-            raise ValueError("X must be in the state's precision")  # the kernel would read something else
-        weights = {"W": partial(gpu.put, state.W), "P": partial(gpu.put_rows, state.M.T, stride)}
-        if shared is None:
-            held = {name: put() for name, put in weights.items()}
-        else:
-            for name, put in weights.items():
-                key = id(state.W if name == "W" else state.M)
-                if key not in shared:
-                    shared[key] = put()
-            held = {"W": shared[id(state.W)], "P": shared[id(state.M)]}
-        numbers = np.zeros((program.NUMBER_ROWS, stride), dtype)
-        numbers[program.U, :n], numbers[program.Y, :n], numbers[program.A, :n] = state.u, state.y, state.a
-        if state.h.size:
-            numbers[program.H, :n] = state.h
-        counts = np.zeros((program.COUNT_ROWS, stride), np.int64)
-        counts[program.C, :n] = state.c
-        if state.recent.size:
-            counts[program.SPIKES, :n] = state.recent.sum(axis=0, dtype=np.int64)
-        self.arrays = {
-            **held,
-            "X": gpu.put(call.X),
-            "numbers": gpu.put(numbers),
-            "counts": gpu.put(counts),
-            "lists": gpu.empty((program.LIST_ROWS, stride), np.int32),
-            "truths": gpu.empty((program.TRUTH_ROWS, stride), np.uint8),
-            "tile": gpu.empty(geometry.tile, dtype) if geometry.sleepers else None,
-            "recent": gpu.put(state.recent) if state.recent.size else None,
-            "meeting": gpu.zeros((64 + compiled.memory,), np.uint8) if geometry.wide > 1 else None,
-            "settled": None if call.settled is None else gpu.empty(call.settled.shape, dtype),
-        }
-        for kind in ("dynamics", "schedule", "rule"):
-            constants = [*equations.constants(getattr(network, kind)).values(), 0]
-            self.arrays[kind] = gpu.put(np.array(constants, dtype))
-        for name, trace in zip(traces._fields, traces, strict=True):
-            where = name if name == "fired" else f"trace_{name}"
-            self.arrays[where] = (
-                gpu.zeros(trace.shape, np.uint8 if trace.dtype == bool else trace.dtype) if trace.size else None
-            )
-        floor, decay = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "decay", 0.0)
-        spiking = equations.spikes(network.dynamics)
-        given = {"n": n, "m": m, "stride": stride, "stimuli": len(call.X), "hold": call.hold}
-        given |= {"from_rest": call.from_rest, "lazy": geometry.sleepers > 0, "all_near": traces.burst.size > 0}
-        given |= {"has_memory": equations.has_memory(type(network.dynamics)), "spiking": spiking}
-        given |= {"noisy": equations.noisy(network.dynamics), "events": spiking and decay > 0}
-        given |= {"window": equations.window(network.schedule), "clock": int(state.t)}
-        given |= {"quiet": quiet(network.schedule, call.hold)}
-        given["open_from"], given["open_c"] = open_from(network.schedule, call.hold)
-        given |= {name: 0 if array is None else gpu.address(array) for name, array in self.arrays.items()}
-        given |= {"floor": floor, "smallest": VANISHING, "decay": decay, "x_x": 0}
-        self.record = tuple(given[name] for name in program.record(dtype).names or ())
-
-    def take_back(self) -> None:
-        """Put what has changed into the call's arrays."""
-        gpu, call, state, n = self.gpu, self.call, self.call.state, self.call.network.n
-        numbers, counts = gpu.get(self.arrays["numbers"]), gpu.get(self.arrays["counts"])
-        if self.owns_weights:
-            gpu.get(self.arrays["W"], state.W)
-            gpu.get_rows(self.arrays["P"], n, state.M.T)
-        state.u[:], state.y[:], state.a[:] = (numbers[row, :n] for row in (program.U, program.Y, program.A))
-        state.c[:] = counts[program.C, :n]
-        if state.h.size:
-            state.h[:] = numbers[program.H, :n]
-        if state.recent.size:
-            gpu.get(self.arrays["recent"], state.recent)
-        state.t[...] += len(call.X) * call.hold
-        if call.settled is not None:
-            gpu.get(self.arrays["settled"], call.settled)
-        for name, trace in zip(call.traces._fields, call.traces, strict=True):
-            array = self.arrays[name if name == "fired" else f"trace_{name}"]
-            if array is not None:
-                trace += gpu.get(array).view(trace.dtype)
+def _told(call: Call, geometry: Geometry) -> dict[str, Any]:
+    """What the kernel is told of a network, besides where its arrays are."""
+    network, state = call.network, call.state
+    floor, decay = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "decay", 0.0)
+    spiking = equations.spikes(network.dynamics)
+    told = {"n": network.n, "m": network.m, "stride": stride(network), "stimuli": len(call.X), "hold": call.hold}
+    told |= {"from_rest": call.from_rest, "lazy": geometry.sleepers > 0}
+    told |= {"all_near": call.traces.burst.size > 0}
+    told |= {"has_memory": equations.has_memory(type(network.dynamics)), "spiking": spiking}
+    told |= {"noisy": equations.noisy(network.dynamics), "events": spiking and decay > 0}
+    told |= {"window": equations.window(network.schedule), "clock": int(state.t)}
+    told |= {"quiet": quiet(network.schedule, call.hold)}
+    told["open_from"], told["open_c"] = open_from(network.schedule, call.hold)
+    return {**told, "floor": floor, "smallest": VANISHING, "decay": decay, "x_x": 0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from asynchebb.checks import InputError
+from asynchebb.engines.gpu.channels import Card, Full
 from asynchebb.engines.gpu.program import Geometry, Program, geometries, words
 
 INSTALL = "pip install 'asynchebb[gpu]' installs it for CUDA 13; for CUDA 12, pip install cupy-cuda12x"
 MEMORY = 0.9  # the share of the GPU's free memory that is used
 OPTIONS = ("-std=c++17", "--fmad=false")  # NumPy rounds products before it adds them
+NO_MEMORY = 2  # cudaErrorMemoryAllocation
 
 
 TOGETHER = (
@@ -30,6 +33,7 @@ class Lost(RuntimeError):
 @cache
 def missing() -> str | None:
     """Why there is no GPU to use; None if there is one. CuPy is imported only to answer that."""
+    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # streams that share one wait for each other; else 8
     try:
         import cupy
     except ImportError as error:
@@ -84,20 +88,19 @@ def _device(number: int) -> Cuda:
     return Cuda(number)
 
 
-class Cuda:
-    """One GPU. Arrays on it are CuPy's."""
+class Cuda(Card):
+    """One GPU."""
 
     def __init__(self, number: int) -> None:
         import cupy
 
+        super().__init__()
         self.cupy, self.number = cupy, number
         self.words = words()
         self.multiprocessors = self._property("multiProcessorCount")
         block, all_blocks = self._property("sharedMemPerBlockOptin"), self._property("sharedMemPerMultiprocessor")
         self.geometries = geometries(block, all_blocks)
         self._programs: dict[str, Program] = {}
-        self._streams: dict[Any, Any] = {}
-        self._changed, self._taken = threading.Condition(), 0
         self.room = MEMORY * self.free_memory()
         self._compiling = threading.Lock()
 
@@ -128,63 +131,33 @@ class Cuda:
         shared = program.memory if geometry.wide == 1 else 0
         program.function((count * geometry.wide,), (geometry.threads,), (networks,), shared_mem=shared)
 
-    def stream(self, kind: Any) -> Any:
-        """All that is asked of the GPU within this context is done in order, and beside what other streams do."""
-        with self._compiling:
-            key = threading.get_ident(), kind
-            if key not in self._streams:
-                self._streams[key] = self.cupy.cuda.Stream(non_blocking=True)
-            return self._streams[key]
+    def stream(self) -> Any:
+        return self.cupy.cuda.Stream(non_blocking=True)
 
-    def put(self, array: np.ndarray) -> Any:
-        return self.cupy.asarray(np.ascontiguousarray(array))
+    def memory(self, size: int) -> Any:
+        cuda = self.cupy.cuda
+        try:
+            return cuda.MemoryPointer(cuda.Memory(size), 0)  # CuPy's pool would keep what is given back
+        except cuda.runtime.CUDARuntimeError as error:
+            if error.status != NO_MEMORY:
+                raise
+            raise Full(str(error)) from error
 
-    def put_rows(self, array: np.ndarray, stride: int) -> Any:
-        """The rows, each so far from the next; what is between them is 0."""
-        rows = self.cupy.zeros((len(array), stride), array.dtype)
-        rows[:, : array.shape[1]] = self.cupy.asarray(array)
-        return rows
-
-    def zeros(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        return self.cupy.zeros(shape, dtype)
-
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        return self.cupy.empty(shape, dtype)
-
-    def get(self, array: Any, out: np.ndarray | None = None) -> np.ndarray:
-        return array.get(out=out)
-
-    def get_rows(self, array: Any, n: int, out: np.ndarray) -> None:
-        out[...] = array.get()[:, :n]
-
-    def address(self, array: Any) -> int:
-        return array.data.ptr
+    def page_locked(self, size: int) -> np.ndarray:
+        """Memory of the host that the GPU can copy by itself; or any, where there is not enough of it."""
+        cuda = self.cupy.cuda
+        try:
+            return np.frombuffer(cuda.PinnedMemoryPointer(cuda.PinnedMemory(size), 0), np.uint8)
+        except cuda.runtime.CUDARuntimeError:
+            return np.empty(size, np.uint8)
 
     def free_memory(self) -> int:
         """Bytes that can be had, those that CuPy keeps for later included."""
         free, _ = self.cupy.cuda.runtime.memGetInfo()
         return free + self.cupy.get_default_memory_pool().free_bytes()
 
-    @contextmanager
-    def taking(self, size: int) -> Iterator[None]:
-        """Wait until other threads leave room for so many bytes."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._taken or self._taken + size <= self.room)
-            self._taken += size
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._taken -= size
-                self._changed.notify_all()
-
-    @property
-    def out_of_memory(self) -> type[Exception]:
-        return self.cupy.cuda.memory.OutOfMemoryError
-
     def free_all(self) -> None:
-        """Wait for all that is running, and give back what CuPy keeps for later."""
-        self.cupy.cuda.runtime.deviceSynchronize()
+        super().free_all()
         self.cupy.get_default_memory_pool().free_all_blocks()
 
     @contextmanager
