@@ -7,6 +7,7 @@ import os
 import subprocess
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import emulated
 import numpy as np
@@ -20,6 +21,7 @@ from asynchebb.engines import gpu, traces
 from asynchebb.engines.gpu import channels, device, program, translate
 from asynchebb.engines.gpu.batch import Batch, bytes_of
 from asynchebb.network import State
+from asynchebb.runs import simulate, testing
 
 needs_compiler = pytest.mark.skipif(
     emulated.COMPILER is None and not os.environ.get("CI"), reason="needs a C++ compiler (g++ or clang++)"
@@ -438,6 +440,28 @@ def test_works_side_by_side_give_the_same_as_one_after_another(card, tmp_path):
     for k, run in enumerate(runs):
         save_run(run, tmp_path / f"alone{k}.nc", "gpu", lambda steps: None)
         assert (tmp_path / f"{k}.nc").read_bytes() == (tmp_path / f"alone{k}.nc").read_bytes()
+
+
+@pytest.mark.parametrize(("overhead", "step", "wanted"), [(0.05, 3e-6, 256), (0.05, 1e-5, 67), (5.0, 5e-6, 67)])
+def test_calls_take_half_a_second_but_are_not_tiny_where_the_host_is_slow(overhead, step, wanted, monkeypatch):
+    clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
+    monkeypatch.setattr(simulate, "time", clock)
+    run, shown = ah.Run(ah.asynchronous(500, 36), [ah.Phase(BARS, 1000, 500)]), []
+    for X, _ in simulate._stimuli(run, 0, 0, 1000, on_gpu=True):
+        shown.append(X)
+        clock.now += overhead + len(X) * 500 * step
+    assert [len(X) for X in shown[1:3]] == [wanted] * 2
+    monkeypatch.undo()
+    assert np.array_equal(
+        np.concatenate(shown), np.concatenate([X for X, _ in simulate._stimuli(run, 0, 0, 1000, False)])
+    )
+
+
+def test_a_test_of_the_paper_is_one_call():
+    network = ah.asynchronous(500, 36)
+    X = BARS.sample(np.random.default_rng(0), 60)
+    test = testing.responding(network, network.init(np.random.default_rng(0)), X, 150, False, on_gpu=True)
+    assert len(next(test).X) == 60
 
 
 def test_an_error_in_one_work_leaves_the_others():

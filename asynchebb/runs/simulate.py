@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
@@ -22,8 +23,9 @@ from asynchebb.runs.run import Run
 # depends neither on when snapshots are taken nor on where a run was interrupted.
 BLOCK = 256
 
-# Seconds that a call takes, about. On a GPU, where many networks run side by side, it takes a while to hand them over.
-SECONDS, SECONDS_ON_GPU = 0.1, 2.0
+# Seconds that a call takes, about. On a GPU that is the time of all networks that run side by side, and to hand them
+# over takes a while, however little they do: a call is at least so many steps of one neuron.
+SECONDS, SECONDS_ON_GPU, STEPS_ON_GPU = 0.1, 0.5, 2**24
 
 
 class Snapshot(NamedTuple):
@@ -61,7 +63,7 @@ def simulate(
 ) -> Iterator[Snapshot]:
     """Yield snapshots of the run, from the untrained network to the end, or only those `after` a given one.
 
-    `on_progress` is called several times a second (on a GPU, every few seconds) with the number of Euler steps done,
+    `on_progress` is called several times a second (on a GPU, about once a second) with the number of Euler steps done,
     those of tests included; at the end it is `run.steps_with_tests`.
     """
     for snapshot in live(run, engine, after and after._replace(state=after.state.copy()), on_progress):
@@ -108,12 +110,18 @@ def work(
 
 
 def _stimuli(run: Run, phase: int, start: int, end: int, on_gpu: bool) -> Iterator[tuple[np.ndarray, int]]:
-    """The phase's stimuli from start to end, in chunks that take about SECONDS to learn."""
+    """The phase's stimuli from start to end, in chunks that take about SECONDS to learn.
+
+    Their sizes are powers of 2, so that runs that go on side by side keep the same pace.
+    """
     hold, stimulus, now = run.phases[phase].hold, run.phases[phase].stimulus, time.perf_counter()
-    largest = max(1, 2**22 // (hold * run.network.n)) if {*traces.PER_NEURON} & {*run.trace} else BLOCK
-    piece, seconds = 1, SECONDS
-    if on_gpu and largest == BLOCK:
-        piece, largest, seconds = 32, 4 * BLOCK, SECONDS_ON_GPU
+    steps = hold * run.network.n
+    least, largest, seconds = 1, BLOCK, SECONDS
+    if on_gpu:
+        least, largest, seconds = max(1, STEPS_ON_GPU // steps), 4 * BLOCK, SECONDS_ON_GPU
+    if {*traces.PER_NEURON} & {*run.trace}:
+        largest = max(1, 2 ** (23 if on_gpu else 22) // steps)
+    piece = least = min(least, largest)
     blocks: dict[int, np.ndarray] = {}  # those that are shown now
     while start < end:
         stop = min(end, start + piece)
@@ -124,7 +132,8 @@ def _stimuli(run: Run, phase: int, start: int, end: int, on_gpu: bool) -> Iterat
         rows = [blocks[k][max(start - k * BLOCK, 0) : stop - k * BLOCK] for k in needed]
         yield rows[0] if len(rows) == 1 else np.concatenate(rows), stop
         before, now = now, time.perf_counter()
-        piece = min(largest, 2 * piece) if now - before < seconds else max(1, piece // 2)
+        fitting = (stop - start) * seconds / max(now - before, 1e-6)
+        piece = min(largest, max(least, 2 ** max(0, round(math.log2(fitting)))))
         start = stop
 
 

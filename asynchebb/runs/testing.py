@@ -78,7 +78,7 @@ def responding(
     own = engines.prepare(frozen, state)
     own = State(own.W, own.M, *(array.copy() for array in own[2:]))  # a frozen network does not touch W and M
     h, fired, number = own.h.copy(), np.zeros(2, np.int64), 0
-    several = max(1, 2 ** (21 if on_gpu else 20) // (hold * network.n))  # in one call, which takes a while to begin
+    several = max(1, 2 ** (23 if on_gpu else 20) // (hold * network.n))  # in one call, which takes a while to begin
     if equations.has_third_variable(network.dynamics):
         several = 1  # it would go on from stimulus to stimulus
     for start in range(0, len(X), several):
@@ -105,9 +105,16 @@ def read_out(Y: np.ndarray) -> np.ndarray:
 
     A filtered spike train jumps by θ/τ at each spike, so that its value at one step says little.
     """
-    total = np.concatenate([np.zeros((1, Y.shape[1])), np.cumsum(Y, axis=0, dtype=np.float64)])
-    last = np.arange(1, len(Y) + 1)
-    return ((total[last] - total[last // 2]) / (last - last // 2)[:, None]).astype(Y.dtype)
+    on = Y.any(axis=0)
+    if 2 * np.count_nonzero(on) < Y.shape[1]:  # most are silent, and stay so
+        read = np.zeros_like(Y)
+        read[:, on] = read_out(Y[:, on])
+        return read
+    total, last = np.zeros((len(Y) + 1, Y.shape[1])), np.arange(1, len(Y) + 1)
+    np.cumsum(Y, axis=0, dtype=np.float64, out=total[1:])
+    means = total[1:] - total[last // 2]
+    means /= (last - last // 2)[:, None]
+    return means.astype(Y.dtype)
 
 
 def reconstruction_error(
