@@ -13,11 +13,13 @@ import numpy as np
 
 from asynchebb.checks import InputError
 from asynchebb.engines.gpu.channels import Card, Full
+from asynchebb.engines.gpu.compiling import compiled
 from asynchebb.engines.gpu.program import Geometry, Program, geometries, words
 
 INSTALL = "pip install 'asynchebb[gpu]' installs it for CUDA 13; for CUDA 12, pip install cupy-cuda12x"
 MEMORY = 0.9  # the share of the GPU's free memory that is used
-OPTIONS = ("-std=c++17", "--fmad=false")  # NumPy rounds products before it adds them
+# NumPy rounds products before it adds them. Numbers too small for their full precision are 0.
+OPTIONS = ("-std=c++17", "--fmad=false", "-ftz=true")
 NO_MEMORY = 2  # cudaErrorMemoryAllocation
 
 
@@ -100,31 +102,34 @@ class Cuda(Card):
         self.multiprocessors = self._property("multiProcessorCount")
         block, all_blocks = self._property("sharedMemPerBlockOptin"), self._property("sharedMemPerMultiprocessor")
         self.geometries = geometries(block, all_blocks)
+        capability = cupy.cuda.Device(number).compute_capability
+        self._kind = f"{capability}, CuPy {cupy.__version__}, NVRTC {cupy.cuda.nvrtc.getVersion()}"
         self._programs: dict[str, Program] = {}
         self.room = MEMORY * self.free_memory()
-        self._compiling = threading.Lock()
+        self._compiling: dict[str, threading.Lock] = {}
 
     def _property(self, name: str) -> int:
         return int(self.cupy.cuda.runtime.getDeviceProperties(self.number)[name])
 
     def program(self, source: str, geometry: Geometry) -> Program:
-        """This program compiled, or as it was compiled before: CuPy keeps it in the user's cache folder."""
-        with self._compiling:
-            known = self._programs.get(source)
-        if known is None:
-            together = geometry.wide > 1
-            with self.cupy.cuda.Device(self.number):  # a new thread begins with the first one
-                module = self.cupy.RawModule(
-                    code=source, options=OPTIONS + TOGETHER * together, enable_cooperative_groups=together
-                )
-                function = module.get_function("advance")
-                size = self.cupy.ndarray(1, np.int32, module.get_global("shared_bytes"))
-                known = Program(function, int(size.get()[0]))
-                if not together:
-                    function.max_dynamic_shared_size_bytes = known.memory
-            with self._compiling:
-                self._programs[source] = known
-        return known
+        """This program compiled, or as it was compiled before."""
+        with self._changed:
+            compiling = self._compiling.setdefault(source, threading.Lock())
+        with compiling:  # others go on with other programs
+            if source not in self._programs:
+                self._programs[source] = self._load(source, geometry.wide > 1)
+        return self._programs[source]
+
+    def _load(self, source: str, together: bool) -> Program:
+        file = compiled(source, OPTIONS + TOGETHER * together, self.number, self._kind)
+        with self.cupy.cuda.Device(self.number):  # a new thread begins with the first one
+            module = self.cupy.RawModule(path=str(file), enable_cooperative_groups=together)
+            function = module.get_function("advance")
+            size = self.cupy.ndarray(1, np.int32, module.get_global("shared_bytes"))
+            found = Program(function, int(size.get()[0]))
+            if not together:
+                function.max_dynamic_shared_size_bytes = found.memory
+        return found
 
     def launch(self, program: Program, geometry: Geometry, networks: Any, count: int) -> None:
         """Begin to run so many networks."""
@@ -166,9 +171,6 @@ class Cuda(Card):
         cuda = self.cupy.cuda
         try:
             yield
-        except cuda.compiler.CompileException as error:
-            what = next((line for line in str(error).splitlines() if "error" in line), str(error))
-            raise InputError(f"equations cannot be compiled for a GPU ({what.strip()}); use the engine cpu") from error
         except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
             raise Lost(
                 f"the GPU failed ({error}); nvidia-smi shows whether it is still there, and Python has to be started "

@@ -11,6 +11,8 @@ import numpy as np
 from asynchebb import equations
 from asynchebb.engines.gpu import translate
 from asynchebb.network import Network
+from asynchebb.rules import Hebbian
+from asynchebb.schedules import Frozen
 
 # All that the kernel is told of a network: numbers, where arrays are (0: there is none), and reals.
 COUNTS = (
@@ -33,8 +35,8 @@ LIST_ROWS, TRUTH_ROWS = 3, 3
 
 
 class Geometry(NamedTuple):
-    """How a block is laid out: its threads; if few neurons are run apart (`awake.cu`), each of them has one, which keeps
-    so many columns of its row in registers, for how many sleeping ones there is room, and how many columns of weights
+    """How a block is laid out: its threads; if awake neurons are run apart (`awake.cu`), each of them has one, which
+    keeps so many columns of its row in registers, for how many sleepers there is room, and how many columns of weights
     to them are in shared memory; how many blocks share a multiprocessor; and how many run one network together."""
 
     threads: int
@@ -87,7 +89,7 @@ def geometries(block: int, multiprocessor: int) -> dict[np.dtype, Geometries]:
     found = {}
     for dtype, of in ((np.float32, FOR_FLOATS), (np.float64, FOR_DOUBLES)):
         size = np.dtype(dtype).itemsize
-        found[np.dtype(dtype)] = Geometries(*(fitted(one, size, of.all) for one in of[:-1]), of.all)
+        found[np.dtype(dtype)] = Geometries(fitted(of.few, size, of.all), fitted(of.many, size, of.all), of.all)
     return found
 
 
@@ -150,4 +152,7 @@ def _text(file: str) -> str:
 
 
 def classes_of(network: Network) -> tuple[type, type, type]:
-    return type(network.dynamics), type(network.schedule), type(network.rule)
+    """Those of its dynamics, schedule and rule. What rule a frozen network has makes no difference, so all of them have
+    one program."""
+    rule = Hebbian if isinstance(network.schedule, Frozen) else type(network.rule)
+    return type(network.dynamics), type(network.schedule), rule
