@@ -41,7 +41,7 @@ def resolved(name: str, networks: int = 1) -> str:
 
         if name == "auto":
             return "gpu" if networks > 2 * cores() and device.missing() is None else "cpu"
-        device.current()  # says what is missing
+        device.require()
     return name
 
 

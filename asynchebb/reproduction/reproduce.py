@@ -190,7 +190,9 @@ def _failure(out: Path, run: Run) -> str | None:
 
 
 def _measure(names: list[str], redrawn: list[str], scale: Scale, out: Path, engine: str) -> dict[str, Numbers]:
-    """The numbers of each experiment; experiments are measured and drawn in parallel on this machine's cores."""
+    """The numbers of each experiment; experiments are measured and drawn in parallel on this machine's cores, which do
+    what is left to be computed, too: little for each, and a GPU may be open to one process only."""
+    engine = "cpu" if engine in ("gpu", "auto") else engine
     with executors.local() as pool:
         slowest_first = sorted(names, key=lambda name: name not in ("patches", "fig2"))
         tasks = {

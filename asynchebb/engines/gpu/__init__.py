@@ -177,7 +177,9 @@ def geometry_of(gpu: Any, call: Call, dtype: np.dtype, networks: int) -> Geometr
     rarely = closed == call.hold - 1 or network == network.frozen()
     if (drifts and not rarely) or network.n <= of.few.threads:
         return of.few
-    return of.many if drifts or network.n <= of.many.sleepers else of.all
+    if drifts:
+        return of.many
+    return of.light if network.n <= of.light.sleepers else of.all
 
 
 def _stays(rule: Any) -> bool:

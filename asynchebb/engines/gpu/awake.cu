@@ -148,7 +148,7 @@ DEVICE void add_four(const Four* weights, const Four* both, Four& inhibition, Fo
 // The inhibition of the sleepers, by parts: each part of the threads adds up some of the slots.
 DEVICE void inhibit_sleepers(Net& net, Awake& res, int slots, int sleepers) {
     int part = THREAD / LOOKING, z = THREAD % LOOKING;
-    if (4 * (z - LANE) >= sleepers) return;
+    if (part >= PARTS || 4 * (z - LANE) >= sleepers) return;
     int share = (slots + 4 * PARTS - 1) / (4 * PARTS) * 4, end = (part + 1) * share < slots ? (part + 1) * share : slots;
     Four inhibition = {0, 0, 0, 0}, least = {0, 0, 0, 0}, weights[4], both[2];
     int q = part * share, near = end < TILED ? end : TILED;

@@ -18,10 +18,10 @@
 #define WARPS (THREADS / 32)
 
 // Per neuron: u, y, a and h; b = Wx; what its rows of W and M are still to be multiplied by, and how often x is to be
-// added; the inhibition M̂ y; the terms of an update; the sum of its y since few were first run apart; its y before a
-// step; the mean of its y over the second half of a presentation.
+// added; the inhibition M̂ y; by how much its rows grow at an update; what a spike adds to y; the mean of its y over the
+// second half of a presentation; what other teams add to the inhibition (`lateral`).
 enum {
-    U, Y, A, H, B, S, SCALE, SHIFT, INHIBITION, ETA, KEEP_W, GAIN_W, KEEP_M, GAIN_M, SUM, BEFORE, MEAN, NUMBER_ROWS
+    U, Y, A, H, B, S, SCALE, SHIFT, INHIBITION, GAIN_W, GAIN_M, BEFORE, MEAN, TEAMS, NUMBER_ROWS = TEAMS + 3
 };
 enum { C, SPIKES, NEW_C, COUNT_ROWS };                // steps since the last update; spikes in the window
 enum { ACTIVE, LISTED, PIXELS, LIST_ROWS };           // neurons with y ≠ 0; other neurons; pixels with x ≠ 0
@@ -131,11 +131,47 @@ DEVICE void sum_columns(Net& net, const int* list, int count, Rate rate, Wanted 
     }
 }
 
-// inhibition = M̂ @ y over the listed columns, added to `before` times what it was.
+// inhibition = M̂ @ y over the listed columns, added to `before` times what it was. Threads have four rows each, and
+// where there are enough of them, teams of threads share the columns; but not of networks that several blocks may run,
+// since sums must not depend on how many do. What the other teams have is left to `add_teams`.
+DEVICE int teams(Net& net) {
+    int found = net.n > LARGE ? 0 : THREADS / (((int)net.n + 127) / 128 * 32);
+    return found < 4 ? found : 4;
+}
+
 DEVICE void lateral(Net& net, const int* list, int count, const real* y, real* inhibition, real before) {
-    sum_columns(
-        net, list, count, [=](int q) { return y[list[q]]; }, [](int i) { return true; },
-        [=](int i, real sum) { inhibition[i] = before == 0 ? sum : before * inhibition[i] + sum; });
+    int sharing = teams(net), stride = net.stride;
+    if (sharing == 0) {
+        sum_columns(
+            net, list, count, [=](int q) { return y[list[q]]; }, [](int i) { return true; },
+            [=](int i, real sum) { inhibition[i] = before == 0 ? sum : before * inhibition[i] + sum; });
+        return;
+    }
+    const int AT_ONCE = 8;
+    int in_team = ((int)net.n + 127) / 128 * 32, team = THREAD / in_team, first_row = THREAD % in_team * 4;
+    if (team >= sharing || first_row >= net.n) return;
+    Four sum = {0, 0, 0, 0};
+    ROLLED for (int first = team; first < count; first += AT_ONCE * sharing) {
+        Four weights[AT_ONCE];
+        real rates[AT_ONCE];
+        UNROLL for (int j = 0; j < AT_ONCE; j++) {
+            int q = list[first + j * sharing < count ? first + j * sharing : first];
+            weights[j] = *(const Four*)(global(net.P) + (size_t)q * stride + first_row);
+            rates[j] = first + j * sharing < count ? y[q] : (real)0;
+        }
+        UNROLL for (int j = 0; j < AT_ONCE; j++)
+            UNROLL for (int e = 0; e < 4; e++) sum.of[e] = plus(weights[j].of[e], rates[j], sum.of[e]);
+    }
+    Four* into = (Four*)(team ? ROW(TEAMS + team - 1) + first_row : inhibition + first_row);
+    if (team == 0 && before != 0)
+        UNROLL for (int e = 0; e < 4; e++) sum.of[e] += before * into->of[e];
+    *into = sum;
+}
+
+DEVICE real add_teams(Net& net, int i, int sharing) {
+    real sum = ROW(INHIBITION)[i];
+    for (int team = 1; team < sharing; team++) sum += ROW(TEAMS + team - 1)[i];
+    return sum;
 }
 
 // A row's scale, or what keeps the direction of one that has only faded, whose weights are so far apart.

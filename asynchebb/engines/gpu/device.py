@@ -76,10 +76,15 @@ def choose(card: int) -> None:
     cupy.cuda.Device(card % count()).use()
 
 
-def current() -> Cuda:
-    """The GPU that this thread uses."""
+def require() -> None:
+    """Raise if there is no GPU. Nothing is begun on it: a process that does may keep others from using it."""
     if reason := missing():
         raise InputError(f"engine is 'gpu', but {reason}; or use the engine cpu")
+
+
+def current() -> Cuda:
+    """The GPU that this thread uses."""
+    require()
     import cupy
 
     return _device(cupy.cuda.runtime.getDevice())
@@ -102,8 +107,8 @@ class Cuda(Card):
         self.multiprocessors = self._property("multiProcessorCount")
         block, all_blocks = self._property("sharedMemPerBlockOptin"), self._property("sharedMemPerMultiprocessor")
         self.geometries = geometries(block, all_blocks)
-        capability = cupy.cuda.Device(number).compute_capability
-        self._kind = f"{capability}, CuPy {cupy.__version__}, NVRTC {cupy.cuda.nvrtc.getVersion()}"
+        self._architecture = cupy.cuda.Device(number).compute_capability
+        self._compiler = f"CuPy {cupy.__version__}, NVRTC {cupy.cuda.nvrtc.getVersion()}"
         self._programs: dict[str, Program] = {}
         self.room = MEMORY * self.free_memory()
         self._compiling: dict[str, threading.Lock] = {}
@@ -121,7 +126,7 @@ class Cuda(Card):
         return self._programs[source]
 
     def _load(self, source: str, together: bool) -> Program:
-        file = compiled(source, OPTIONS + TOGETHER * together, self.number, self._kind)
+        file = compiled(source, OPTIONS + TOGETHER * together, self._architecture, self._compiler)
         with self.cupy.cuda.Device(self.number):  # a new thread begins with the first one
             module = self.cupy.RawModule(path=str(file), enable_cooperative_groups=together)
             function = module.get_function("advance")

@@ -29,7 +29,7 @@ ARRAYS = {
 REALS = ("floor", "smallest", "decay", "x_x")
 
 # Rows of the arrays of numbers, counts, lists and truths, as `columns.cu` numbers them.
-U, Y, A, H, NUMBER_ROWS = 0, 1, 2, 3, 17
+U, Y, A, H, NUMBER_ROWS = 0, 1, 2, 3, 16
 C, SPIKES, COUNT_ROWS = 0, 1, 3
 LIST_ROWS, TRUTH_ROWS = 3, 3
 
@@ -53,21 +53,24 @@ class Geometry(NamedTuple):
 
 
 class Geometries(NamedTuple):
-    """For networks of which few neurons are active; of which many are; and for any, if they are not so large that
-    several blocks have one."""
+    """For networks of which few neurons are active; of which many are; of which, besides, most may sleep at any time;
+    and for any, if they are not so large that several blocks have one."""
 
     few: Geometry
     many: Geometry
+    light: Geometry  # of sleep
     all: Geometry
 
 
 FOR_FLOATS = Geometries(
     Geometry(128, columns=112, sleepers=256, tiled=96, blocks=2),
+    Geometry(256, columns=144, sleepers=128, tiled=160),
     Geometry(256, columns=144, sleepers=512, tiled=64),
     Geometry(512, blocks=2),
 )
 FOR_DOUBLES = Geometries(
     Geometry(128, columns=48, sleepers=256, tiled=56),
+    Geometry(160, columns=64, sleepers=128, tiled=64),
     Geometry(160, columns=64, sleepers=512, tiled=16),
     Geometry(512, blocks=2),
 )
@@ -89,7 +92,8 @@ def geometries(block: int, multiprocessor: int) -> dict[np.dtype, Geometries]:
     found = {}
     for dtype, of in ((np.float32, FOR_FLOATS), (np.float64, FOR_DOUBLES)):
         size = np.dtype(dtype).itemsize
-        found[np.dtype(dtype)] = Geometries(fitted(of.few, size, of.all), fitted(of.many, size, of.all), of.all)
+        few, many, light = (fitted(one, size, of.all) for one in (of.few, of.many, of.light))
+        found[np.dtype(dtype)] = Geometries(few, many, light, of.all)
     return found
 
 
@@ -114,7 +118,7 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
     real = "float" if dtype == np.float32 else "double"
     sizes = {"THREADS": geometry.threads * geometry.wide, "WIDE": geometry.wide, "BLOCKS": geometry.blocks}
     sizes |= {"FEW": int(geometry.sleepers > 0), "COLUMNS": geometry.columns}
-    sizes |= {"SLEEPERS": geometry.sleepers, "TILED": geometry.tiled}
+    sizes |= {"SLEEPERS": geometry.sleepers, "TILED": geometry.tiled, "LARGE": LARGE}
     translated = []
     for kind, cls in zip(("dynamics", "schedule", "rule"), classes, strict=True):
         sizes[f"{kind.upper()}_CONSTANTS"] = max(1, len(equations.field_names(cls)))

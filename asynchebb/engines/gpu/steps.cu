@@ -90,6 +90,7 @@ DEVICE void run_all(Net& net, Shared& shared, const real* x, int pixels, long lo
     int *active = LIST(ACTIVE), *firing = LIST(LISTED), half = net.hold / 2;
     int count = list_active(net, shared);
     bool known = false;  // is M̂ @ y known already?
+    int sharing = teams(net);
     for (int kk = k; kk < k + steps; kk++) {
         long long t = hold_start + kk, clock = net.clock + t;
         // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
@@ -100,6 +101,7 @@ DEVICE void run_all(Net& net, Shared& shared, const real* x, int pixels, long lo
             real noise = net.noisy ? noise_at((unsigned long long)clock * net.n + i + 1) : 0;
             real new_u, new_y, new_h, fired, beta;
             long long new_c;
+            if (!known) inhibition[i] = add_teams(net, i, sharing);
             step(net.dynamics, u[i], y[i], h[i], b[i] - s[i] * inhibition[i], noise, new_u, new_y, new_h, fired);
             before[i] = net.events ? (fired > 0 ? new_y - net.decay * y[i] : (real)0) : (real)0;
             u[i] = new_u, y[i] = new_y, h[i] = new_h;
@@ -125,6 +127,8 @@ DEVICE void run_all(Net& net, Shared& shared, const real* x, int pixels, long lo
         if (net.events) {  // y has decayed for all, and so has the inhibition: only columns of those that fired are read
             int firings = list_where(shared, net.n, firing, [=](int i) { return before[i] != 0; });
             lateral(net, firing, firings, before, inhibition, net.decay);
+            sync();
+            for EACH(i, net.n) inhibition[i] = add_teams(net, i, sharing);
             known = true;
         }
         if (sync_or(opens)) {
