@@ -16,8 +16,7 @@ import pytest
 import asynchebb as ah
 from asynchebb import engines, equations, notation
 from asynchebb.checks import InputError
-from asynchebb.contracts import Call
-from asynchebb.engines import gpu, traces
+from asynchebb.engines import gpu
 from asynchebb.engines.gpu import channels, device, program, translate
 from asynchebb.engines.gpu.batch import Batch, bytes_of
 from asynchebb.network import State
@@ -583,13 +582,36 @@ def test_networks_too_large_for_one_layout_agree_with_the_reference(n):
     )
 
 
-def test_geometry_does_not_depend_on_the_state():
-    """A run may be cut anywhere and goes on to the same bits."""
+def with_constant_leak(dynamics, n=500):
+    return ah.Network(n, 36, dynamics, ah.Hebbian(), ah.Continuous(), ah.Gaussian())
 
-    class Any:
+
+@pytest.mark.parametrize(
+    "network, layout",
+    [
+        (ah.asynchronous(reading="notebook"), "few"),
+        (ah.continuous(reading="notebook"), "few"),
+        (ah.discrete(reading="notebook"), "many"),
+        (ah.asynchronous(reading="notebook").frozen(), "many"),  # it may have been a discrete one
+        (ah.asynchronous(), "light"),
+        (ah.asynchronous(n=100), "few"),  # all of them may be awake
+        (ah.asynchronous(n=600), "all"),
+        (with_constant_leak(ah.Potential()), "all"),  # silent neurons learn at every step
+        (with_constant_leak(ah.Relaxing()), "all"),
+    ],
+)
+def test_a_layout_depends_on_the_network_alone(network, layout):
+    """Not on its state: a run may be cut anywhere and goes on to the same bits."""
+
+    class Card:
         geometries, multiprocessors = program.geometries(232_448, 233_472), 132
 
-    network = ah.asynchronous(reading="notebook")
-    for state in (network.init(np.random.default_rng(seed)) for seed in range(3)):
-        call = Call(network, state, np.zeros((1, 196)), 500, traces.empty((), 0, 500, np.dtype(np.float32)))
-        assert gpu.geometry_of(Any, call, np.dtype(np.float32), 1) == Any.geometries[np.dtype(np.float32)].few
+    wanted = getattr(Card.geometries[np.dtype(np.float32)], layout)
+    assert gpu.geometry_of(Card, network, 500, np.dtype(np.float32), 1) == wanted
+
+
+def test_layouts_fit_in_the_shared_memory_of_smaller_cards():
+    for block, multiprocessor in ((232_448, 233_472), (166_912, 167_936), (101_376, 102_400)):
+        for of in program.geometries(block, multiprocessor).values():
+            assert all(one == of.all or one.tiled > 0 for one in of)
+    assert program.geometries(16_384, 32_768)[np.dtype(np.float32)].few.sleepers == 0  # all step by step

@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, nullcontext
 from functools import lru_cache, partial
@@ -23,9 +23,10 @@ import numpy as np
 from asynchebb import engines
 from asynchebb.checks import InputError
 from asynchebb.contracts import Call, Executor, Task
+from asynchebb.engines import gpu
 from asynchebb.engines.gpu import device
 from asynchebb.files import disk_is_full
-from asynchebb.network import State
+from asynchebb.network import Network, State
 from asynchebb.runs.layout import NOT_MEASURES
 from asynchebb.runs.recording import saving
 from asynchebb.runs.run import Run
@@ -100,7 +101,17 @@ def _carry_out(works: Sequence[tuple[Run, Generator[Call, State, None]]], engine
             device.choose(number)
         engines.side_by_side(some, engine)
 
+    if engine == "gpu":
+        device.choose(number)
+        gpu.load([*_programs(run for run, _ in works)])
     list(engines.in_threads(carry_out, [*alike.values()], len(alike)))
+
+
+def _programs(runs: Iterable[Run]) -> Iterator[tuple[Network, int, np.dtype]]:
+    """What a GPU has to run for these runs: each network, and the frozen one that is tested."""
+    for run in runs:
+        yield from ((run.network, phase.hold, np.dtype(run.dtype)) for phase in run.phases)
+        yield from ((run.network.frozen(), probe.hold, np.dtype(run.dtype)) for probe in run.probes)
 
 
 @lru_cache(maxsize=1)

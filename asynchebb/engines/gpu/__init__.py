@@ -8,10 +8,11 @@ memory, in `batch.py`; and which memory that is, in `channels.py`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
-from typing import Any
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any, cast
 
 import numpy as np
 
@@ -61,7 +62,7 @@ def answers(calls: Sequence[Call]) -> list[State | Exception]:
             if needed[k] > gpu.room:
                 found[k] = _too_large(call, needed[k], gpu.room)
         fitting = [k for k in range(len(calls)) if needed[k] <= gpu.room]
-        _compile(gpu, [calls[k] for k in fitting])
+        _compile(gpu, {_kind(gpu, calls[k], len(fitting)) for k in fitting})
         for batch in _batches(gpu, needed, fitting):
             for k, error in _run_or_split(gpu, calls, needed, batch):
                 found[k] = error
@@ -117,12 +118,24 @@ def _too_large(call: Call, needed: int, free: float) -> InputError:
     )
 
 
-def _compile(gpu: Any, calls: Sequence[Call]) -> None:
-    """Compile what these calls need, several programs at a time."""
-    kinds = {_kind(gpu, call, len(calls)) for call in calls}
+def load(needed: Sequence[tuple[Network, int, np.dtype]]) -> None:
+    """Compile and load the programs for these networks, with these holds and precisions. To load one waits for all that
+    runs on the GPU, so work of many kinds begins with this. What cannot be compiled says so when it is run."""
+    gpu = device.current()
+    with gpu.failures():
+        _compile(gpu, {kind_of(gpu, *one, len(needed)) for one in needed})
+
+
+def _compile(gpu: Any, kinds: Collection[Kind]) -> None:
+    """Compile and load several programs at a time."""
+
+    def compile_if_possible(kind: Kind) -> None:
+        with suppress(InputError):
+            _compiled(gpu, kind)
+
     if len(kinds) > 1:
         with ThreadPoolExecutor(min(len(kinds), cores())) as pool:
-            list(pool.map(partial(_compiled, gpu), kinds))
+            list(pool.map(compile_if_possible, kinds))
 
 
 def _compiled(gpu: Any, kind: Kind) -> Program:
@@ -130,8 +143,12 @@ def _compiled(gpu: Any, kind: Kind) -> Program:
 
 
 def _kind(gpu: Any, call: Call, networks: int) -> Kind:
-    dtype = call.state.W.dtype
-    return program.classes_of(call.network), dtype, geometry_of(gpu, call, dtype, networks)
+    return kind_of(gpu, call.network, call.hold, call.state.W.dtype, networks)
+
+
+def kind_of(gpu: Any, network: Network, hold: int, dtype: np.dtype, networks: int) -> Kind:
+    """What program runs this network, one of so many."""
+    return program.classes_of(network), dtype, geometry_of(gpu, network, hold, dtype, networks)
 
 
 def _run(gpu: Any, calls: Sequence[Call]) -> None:
@@ -159,22 +176,22 @@ def threads(network: Network) -> int:
     return 1
 
 
-def geometry_of(gpu: Any, call: Call, dtype: np.dtype, networks: int) -> Geometry:
+def geometry_of(gpu: Any, network: Network, hold: int, dtype: np.dtype, networks: int) -> Geometry:
     """How this network, one of so many, is laid out. Sums must not depend on its state, since a run may be cut
     anywhere, nor on other networks; how many blocks share a large one makes no difference to them."""
-    of, network = gpu.geometries[dtype], call.network
+    of, schedule = gpu.geometries[dtype], cast(Any, network.schedule)
     if network.n > program.LARGE:
         blocks = min(network.n // program.SHARED_BY.threads, gpu.multiprocessors // networks)
         return program.SHARED_BY._replace(wide=2 ** (blocks.bit_length() - 1)) if blocks > 1 else of.all
     if not getattr(network.dynamics, "additive", False) or equations.has_memory(type(network.dynamics)):
         return of.all
-    closed = quiet(network.schedule, call.hold)  # up to the step at which silent neurons may learn
-    if closed < call.hold - 1 and not _stays(network.rule):
+    closed = quiet(schedule, hold)  # up to the step at which silent neurons may learn
+    if closed < hold - 1 and not _stays(network.rule):
         return of.all
     # Does inhibition move a silent neuron out of reach? Then most are far, and else all may sleep.
     drifts = bool(network.dynamics.step(0.0, -1.0)[0] < 0)
     # Where neurons learn rarely, more are active; and they may have done so before they were frozen.
-    rarely = closed == call.hold - 1 or network == network.frozen()
+    rarely = closed == hold - 1 or network == network.frozen()
     if (drifts and not rarely) or network.n <= of.few.threads:
         return of.few
     if drifts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -113,6 +113,7 @@ def record(dtype: np.dtype) -> np.dtype:
     return np.dtype([*fields, *((name, dtype) for name in REALS)], align=True)
 
 
+@lru_cache(maxsize=256)
 def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geometry: Geometry) -> str:
     """The whole program, in these words: those of CUDA, or those of an emulation on a CPU."""
     real = "float" if dtype == np.float32 else "double"
