@@ -110,7 +110,7 @@ template <bool GROW> DEVICE real sweep(Awake& res, Row& own, const real* y, int 
     UNROLL for (int first = 0; first < COLUMNS / 4; first += AHEAD) {
         const int turn = first / AHEAD % 2;
         if (first && 4 * first >= slots) break;
-        if (first + AHEAD < COLUMNS / 4)
+        if (first + AHEAD < COLUMNS / 4 && 4 * (first + AHEAD) < slots)
             UNROLL for (int j = 0; j < AHEAD; j++) rates[1 - turn][j] = at_once((const Four*)y + first + AHEAD + j);
         sync_warp();  // or each of them would be asked for when it is needed
         UNROLL for (int j = 0; j < AHEAD; j++)
@@ -430,7 +430,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
     sync();
     if (odd) {  // the gates of step k − 1 are open, and a row has to be rectified
         int active = list_active(net, res.shared);
-        update(net, res.shared, x, pixels, active, hold_start + k - 1);
+        update(net, x, pixels, active, hold_start + k - 1);
     }
     again = !odd && k > start && k < hold - 1;
     return k;

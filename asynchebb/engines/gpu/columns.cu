@@ -133,13 +133,15 @@ DEVICE void sum_columns(Net& net, const int* list, int count, Rate rate, Wanted 
 
 // inhibition = M̂ @ y over the listed columns, added to `before` times what it was. Threads have four rows each, and
 // where there are enough of them, teams of threads share the columns; but not of networks that several blocks may run,
-// since sums must not depend on how many do. What the other teams have is left to `add_teams`.
+// since sums must not depend on how many do. What the other teams have is left to `add_teams`. Where rows are to GROW,
+// which they can only in teams, M̂ += gains yᵀ before that.
 DEVICE int teams(Net& net) {
     int found = net.n > LARGE ? 0 : THREADS / (((int)net.n + 127) / 128 * 32);
     return found < 4 ? found : 4;
 }
 
-DEVICE void lateral(Net& net, const int* list, int count, const real* y, real* inhibition, real before) {
+DEVICE void lateral(
+    Net& net, const int* list, int count, const real* y, real* inhibition, real before, bool grow = false) {
     int sharing = teams(net), stride = net.stride;
     if (sharing == 0) {
         sum_columns(
@@ -150,7 +152,9 @@ DEVICE void lateral(Net& net, const int* list, int count, const real* y, real* i
     const int AT_ONCE = 8;
     int in_team = ((int)net.n + 127) / 128 * 32, team = THREAD / in_team, first_row = THREAD % in_team * 4;
     if (team >= sharing || first_row >= net.n) return;
-    Four sum = {0, 0, 0, 0};
+    Four sum = {0, 0, 0, 0}, gains = {0, 0, 0, 0};
+    if (grow) gains = *(const Four*)(ROW(GAIN_M) + first_row);
+    bool grows = gains.of[0] != 0 || gains.of[1] != 0 || gains.of[2] != 0 || gains.of[3] != 0;
     ROLLED for (int first = team; first < count; first += AT_ONCE * sharing) {
         Four weights[AT_ONCE];
         real rates[AT_ONCE];
@@ -159,6 +163,12 @@ DEVICE void lateral(Net& net, const int* list, int count, const real* y, real* i
             weights[j] = *(const Four*)(global(net.P) + (size_t)q * stride + first_row);
             rates[j] = first + j * sharing < count ? y[q] : (real)0;
         }
+        if (grows)
+            UNROLL for (int j = 0; j < AT_ONCE; j++)
+                if (first + j * sharing < count) {
+                    UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] = plus(gains.of[e], rates[j], weights[j].of[e]);
+                    *(Four*)(global(net.P) + (size_t)list[first + j * sharing] * stride + first_row) = weights[j];
+                }
         UNROLL for (int j = 0; j < AT_ONCE; j++)
             UNROLL for (int e = 0; e < 4; e++) sum.of[e] = plus(weights[j].of[e], rates[j], sum.of[e]);
     }

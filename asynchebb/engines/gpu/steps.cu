@@ -34,13 +34,15 @@ DEVICE void update_odd_row(Net& net, int i, const real* x, Terms& terms) {
     }
 }
 
-// Change the rows of the neurons with open gates; the active ones are listed. Gives whether a row was odd.
-DEVICE bool update(Net& net, Shared& shared, const real* x, int pixels, int count, long long t) {
+// Change the rows of the neurons with open gates; the active ones are listed. Their growth may be left to `lateral`.
+// Gives whether a row was odd.
+DEVICE bool update(Net& net, const real* x, int pixels, int count, long long t, bool grow_later = false) {
     real *y = ROW(Y), *a = ROW(A), *b = ROW(B), *s = ROW(S), *scale = ROW(SCALE), *shift = ROW(SHIFT);
     unsigned char *opened = TRUTH(OPENED), *grown = TRUTH(GROWN);
     int *active = LIST(ACTIVE), stride = net.stride;
     bool odd = false;
     for EACH(i, net.n) {
+        ROW(GAIN_M)[i] = 0;
         if (!opened[i]) continue;
         Terms terms = terms_of_update(net.rule, y[i], a[i]);
         a[i] = terms.a;
@@ -58,8 +60,8 @@ DEVICE bool update(Net& net, Shared& shared, const real* x, int pixels, int coun
         s[i] *= terms.keep_m;
         real gain = *gain_m / s[i];
         *gain_m = gain;
-        if (gain != 0) {
-            grown[i] = 1;
+        grown[i] |= gain != 0;
+        if (gain != 0 && !grow_later) {
             for (int first = 0; first < count; first += 8) {  // eight are on their way at a time
                 real weight[8];
                 UNROLL for (int e = 0; e < 8; e++)
@@ -89,12 +91,13 @@ DEVICE void run_all(Net& net, Shared& shared, const real* x, int pixels, long lo
     unsigned char* opened = TRUTH(OPENED);
     int *active = LIST(ACTIVE), *firing = LIST(LISTED), half = net.hold / 2;
     int count = list_active(net, shared);
-    bool known = false;  // is M̂ @ y known already?
+    bool known = false, growing = false;  // is M̂ @ y known already; has M̂ still to grow?
     int sharing = teams(net);
     for (int kk = k; kk < k + steps; kk++) {
         long long t = hold_start + kk, clock = net.clock + t;
         // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
-        if (!known) lateral(net, active, count, y, inhibition, 0);
+        if (!known) lateral(net, active, count, y, inhibition, 0, growing);
+        growing = false;
         sync();
         int opens = 0, spiking = 0, late = 0;
         for EACH(i, net.n) {
@@ -133,7 +136,8 @@ DEVICE void run_all(Net& net, Shared& shared, const real* x, int pixels, long lo
         }
         if (sync_or(opens)) {
             count = list_active(net, shared);
-            bool odd = update(net, shared, x, pixels, count, t);
+            growing = sharing > 0 && !net.events;
+            bool odd = update(net, x, pixels, count, t, growing);
             if (known && !odd) {  // M̂ has grown by gain_i y_j
                 real squares = 0;
                 for (int q = 0; q < count; q++) squares = plus(y[active[q]], y[active[q]], squares);
@@ -144,5 +148,6 @@ DEVICE void run_all(Net& net, Shared& shared, const real* x, int pixels, long lo
         }
         if (!known) count = list_active(net, shared);
     }
+    if (growing) lateral(net, active, count, y, inhibition, 0, true);
     sync();
 }
