@@ -4,7 +4,7 @@
 
 n = 500, m = 196, hold 500, float32; all networks trained for a million steps beforehand, each with a seed of its own.
 Times are those of the kernels, by the device's clock; transfers are shown apart. JAX runs `vmap(scan)` over networks on
-the same GPU, in the same run. Writes gpu.json next to this file.
+the same GPU, in the same run. Short runs would measure how a GPU wakes up. Writes gpu.json next to this file.
 """
 
 import json
@@ -75,7 +75,7 @@ def jax_steps(model, network, states, X):
 
 
 def main():
-    names, holds, counts = sys.argv[1:] or [*MODELS], 40, COUNTS
+    names, holds, counts = sys.argv[1:] or [*MODELS], 100, COUNTS
     results = {}
     for name in names:
         network, from_rest, needed = MODELS[name]

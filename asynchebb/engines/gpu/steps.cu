@@ -10,10 +10,16 @@ DEVICE void update_odd_row(Net& net, int i, const real* x, Terms& terms) {
         real *w = global(net.W) + (size_t)i * net.m, total = 0, factor = scale[i];
         bool rectified = !(terms.keep_w >= 0 && terms.gain >= 0);
         if (!rectified) factor = kept_scale_of_W(net, i, factor, shift[i]);
-        for (int j = 0; j < net.m; j++) {
-            w[j] = factor * w[j] + shift[i] * x[j];
-            if (rectified) w[j] = positive(terms.keep_w * w[j] + terms.gain * x[j]);
-            total = plus(w[j], x[j], total);
+        ROLLED for (int first = 0; first < net.m; first += 8) {  // eight are on their way at a time
+            real weights[8];
+            UNROLL for (int j = 0; j < 8; j++) weights[j] = first + j < net.m ? w[first + j] : (real)0;
+            UNROLL for (int j = 0; j < 8; j++)
+                if (first + j < net.m) {
+                    real x_j = x[first + j];
+                    weights[j] = factor * weights[j] + shift[i] * x_j;
+                    if (rectified) weights[j] = positive(terms.keep_w * weights[j] + terms.gain * x_j);
+                    w[first + j] = weights[j], total = plus(weights[j], x_j, total);
+                }
         }
         if (rectified) terms.keep_w = 1;
         scale[i] = 1, shift[i] = 0, ROW(B)[i] = total;
@@ -24,10 +30,15 @@ DEVICE void update_odd_row(Net& net, int i, const real* x, Terms& terms) {
         real drop = terms.eta * net.floor;
         if (!rectified) s[i] *= terms.keep_m;
         real factor = kept_scale_of_M(net, i, s[i], grown[i]);
-        for (int j = 0; j < net.n; j++) {
-            real* weight = global(net.P) + (size_t)j * net.stride + i;
-            *weight *= factor;
-            if (rectified) *weight = positive(terms.keep_m * *weight + terms.gain * y[j] - drop);
+        ROLLED for (int first = 0; first < net.n; first += 8) {
+            real *weight = global(net.P) + (size_t)first * net.stride + i, weights[8];
+            UNROLL for (int j = 0; j < 8; j++) weights[j] = first + j < net.n ? weight[j * net.stride] : (real)0;
+            UNROLL for (int j = 0; j < 8; j++)
+                if (first + j < net.n) {
+                    weights[j] *= factor;
+                    if (rectified) weights[j] = positive(terms.keep_m * weights[j] + terms.gain * y[first + j] - drop);
+                    weight[j * net.stride] = weights[j];
+                }
         }
         s[i] = 1, grown[i] = 0, terms.keep_m = 1;
         if (rectified) ROW(GAIN_M)[i] = 0;
