@@ -74,6 +74,7 @@ bench: setup
 bench-gpu: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[gpu]'
 	$(BIN)/python benchmarks/gpu.py
+	$(BIN)/python benchmarks/gpu_cycles.py
 
 sweep: setup
 	$(BIN)/asynchebb sweep run examples/thresholds.toml --out thresholds

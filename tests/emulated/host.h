@@ -9,6 +9,7 @@
 #define DEVICE static inline
 #define UNROLL
 #define ROLLED
+#define SPENT(part)
 #define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
 #define THREAD ((unsigned)emulated::thread)
 #define BLOCK emulated::block

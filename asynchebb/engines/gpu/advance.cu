@@ -35,6 +35,7 @@ KERNEL(advance, Net* nets) {
         for EACH(i, net.n) ROW(SCALE)[i] = ROW(S)[i] = 1, ROW(SHIFT)[i] = ROW(MEAN)[i] = 0, TRUTH(GROWN)[i] = 0;
         feed_forward(net, x, pixels);
         sync();
+        SPENT(ON_WX)
         int k = 0, length = net.lazy ? 4 : (int)net.hold;
         while (k < net.hold) {
 #if FEW
@@ -45,9 +46,11 @@ KERNEL(advance, Net* nets) {
 #endif
             int steps = net.hold - k < length ? (int)net.hold - k : length;
             run_all(net, shared, x, pixels, hold_start, k, steps);
+            SPENT(ON_ALL)
             k += steps, length *= 2;
         }
         fold(net, shared, x);
+        SPENT(ON_FOLDING)
         if (net.settled)
             for EACH(i, net.n) global(net.settled)[(size_t)stimulus * net.n + i] = net.spiking ? ROW(MEAN)[i] : ROW(Y)[i];
         sync();

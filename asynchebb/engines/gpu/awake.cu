@@ -268,6 +268,7 @@ DEVICE void trace(Net& net, Awake& res, const Row& own, int k, long long t, int 
 // pay. `again` says that it may do so from there on; else all neurons take some steps.
 DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long hold_start, int k, bool& again) {
     int slots, sleepers, start = k, hold = net.hold, stride = net.stride, end = choose(net, res, k, slots, sleepers);
+    SPENT(ON_CHOOSING)
     again = false;
     if (end == k) return k;
     real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], rule[RULE_CONSTANTS];
@@ -327,6 +328,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         }
     }
 
+    SPENT(ON_LOADING)
     real *now = res.y[0], *next = res.y[1];
     bool odd = false;
     int moved = k;
@@ -343,6 +345,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         look_after(res, dynamics, sleepers, k - moved, found);
         moved = k;
         sync();
+        SPENT(ON_SLEEPERS)
         if (k == end || odd) break;
         int length = longest, earlier = 0, waking = 0, in_any_case = 0;
         ROLLED for (int warp = 0; warp * 32 < LOOKING; warp++) in_any_case += res.unsafe[warp][LENGTHS - 1];
@@ -356,6 +359,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         }
         if (slots + waking > SLOTS) break;
         if (waking) wake(net, res, own, found, length, earlier, slots, waking, start, k), slots += waking;
+        SPENT(ON_WAKING)
         bool any = slots > WARP * 32, is_one = q < slots, attention = false;
         ROLLED for (int left = LONGEST >> length; left && k < end && !attention; left--) {  // steps
             own.opened = own.fell = false;
@@ -400,6 +404,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
             now = next, next = rates;
             k++;
         }
+        SPENT(ON_STEPS)
     }
     if (vote_any(own.gain != 0)) sweep<true>(res, own, now, slots);
     if (q < slots) {
@@ -420,6 +425,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
             if (j >= 0) ROW(U)[j] = res.u[q].of[e], close_silent(net, j, start, k, end, odd, hold_start + k - 1);
         }
     sync();
+    SPENT(ON_STORING)
     unsigned char* near = TRUTH(NEAR);
     sum_columns(
         net, res.id, slots, [&](int j) { return res.total[j]; }, [=](int j) { return near[j] == FAR; },
@@ -432,6 +438,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         int active = list_active(net, res.shared);
         update(net, x, pixels, active, hold_start + k - 1);
     }
+    SPENT(ON_FAR)
     again = !odd && k > start && k < hold - 1;
     return k;
 }

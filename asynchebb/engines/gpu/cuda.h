@@ -3,6 +3,9 @@
 #define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("unroll 1")  // or the code would not fit in the instruction cache
 #define MULTIPLY_ADD(a, b, c) fma(a, b, c)
+#ifndef SPENT
+#define SPENT(part)  // `benchmarks/gpu_cycles.py` counts the cycles that each part of a hold takes
+#endif
 #define KERNEL(name, arguments) extern "C" __global__ void __launch_bounds__(THREADS / WIDE, BLOCKS) name(arguments)
 extern __shared__ __align__(16) char shared_memory[];
 
