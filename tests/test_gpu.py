@@ -418,8 +418,8 @@ def test_settling_shares_the_weights_on_the_card(card):
 
 
 def a_run(**changes):
-    phase = ah.Phase(BARS, 12, 40, snapshots=3)
-    return ah.Run(ah.asynchronous(30, 36, schedule=ah.Asynchronous(0.2, 10)), [phase], **changes)
+    phase, probe = ah.Phase(BARS, 12, 40, snapshots=3), ah.Probe(BARS, samples=10, hold=60)
+    return ah.Run(ah.asynchronous(30, 36, schedule=ah.Asynchronous(0.2, 10)), [phase], [probe], **changes)
 
 
 def test_a_run_is_resumed_to_the_same_bits(card):
