@@ -59,7 +59,7 @@ class Host(Card):
     """What `device.Cuda` does, in the memory of this process."""
 
     words = Path(__file__).with_name("host.h").read_text(encoding="utf-8")
-    # Small blocks: small networks have too many near neurons, and too many active ones, for them.
+    # Small blocks: small networks have too many awake neurons for them.
     geometries = dict.fromkeys(
         map(np.dtype, ("float32", "float64")),
         Geometries(

@@ -96,7 +96,6 @@ static double* warp_says(double x) { return meet(of_warp[thread / 32], 32, x); }
 }  // namespace emulated
 
 template <typename T> DEVICE T* global(T* place) { return place; }
-DEVICE int kept(int x) { return x; }
 DEVICE void begin(char* at) {}
 DEVICE void sync() { emulated::block_says(0); }
 DEVICE void sync_warp() { emulated::warp_says(0); }
@@ -118,6 +117,5 @@ DEVICE int popcount(unsigned x) { return __builtin_popcount(x); }
 template <typename T> DEVICE T shuffle(T x, int lane) { return (T)emulated::warp_says(x)[lane]; }
 template <typename T> DEVICE T shuffle_xor(T x, int mask) { return shuffle(x, (THREAD % 32) ^ mask); }
 DEVICE void add_to(long long* place, long long x) { *place += x; }
-DEVICE void raise(int* place, int x) { *place = *place > x ? *place : x; }
 
 template <typename T> DEVICE void read_shared(T* to, const T* from) { memcpy(to, from, 4 * sizeof(T)); }

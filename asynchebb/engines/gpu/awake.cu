@@ -145,7 +145,8 @@ DEVICE void add_four(const Four* weights, const Four* both, Four& inhibition, Fo
         }
 }
 
-// The inhibition of the sleepers, by parts: each part of the threads adds up some of the slots.
+// The inhibition of the sleepers, by parts: each part of the threads adds up some of the slots, four at a time; past the
+// last one stands another, whose rates in `both` are 0.
 DEVICE void inhibit_sleepers(Net& net, Awake& res, int slots, int sleepers) {
     int part = THREAD / LOOKING, z = THREAD % LOOKING;
     if (part >= PARTS || 4 * (z - LANE) >= sleepers) return;
@@ -153,13 +154,14 @@ DEVICE void inhibit_sleepers(Net& net, Awake& res, int slots, int sleepers) {
     Four inhibition = {0, 0, 0, 0}, least = {0, 0, 0, 0}, weights[4], both[2];
     int q = part * share, near = end < TILED ? end : TILED;
     ROLLED for (; q < near; q += 4) {
-        UNROLL for (int j = 0; j < 4; j++) weights[j] = at_once(&res.tile[(q + j) * LOOKING + z]);
+        UNROLL for (int j = 0; j < 4; j++) weights[j] = at_once(&res.tile[(q + j < end ? q + j : q) * LOOKING + z]);
         UNROLL for (int j = 0; j < 2; j++) both[j] = at_once(&res.both[q / 2 + j]);
         sync_warp();  // or each would be asked for when it is needed
         add_four(weights, both, inhibition, least);
     }
     ROLLED for (; q < end; q += 4) {
-        UNROLL for (int j = 0; j < 4; j++) weights[j] = ((const Four*)global(net.tile))[(q + j) * LOOKING + z];
+        UNROLL for (int j = 0; j < 4; j++)
+            weights[j] = ((const Four*)global(net.tile))[(q + j < end ? q + j : q) * LOOKING + z];
         UNROLL for (int j = 0; j < 2; j++) both[j] = at_once(&res.both[q / 2 + j]);
         sync_warp();
         add_four(weights, both, inhibition, least);
@@ -205,7 +207,7 @@ DEVICE void wake(
         unsigned lanes = vote(found[e] >> length & 1);
         if (found[e] >> length & 1) {
             int i = res.sleeper[THREAD].of[e];
-            ROW(U)[i] = res.u[THREAD].of[e], TRUTH(NEAR)[i] = AWAKE, TRUTH(OPENED)[i] = 0;
+            ROW(U)[i] = res.u[THREAD].of[e], TRUTH(OPENED)[i] = 0;
             res.id[slots + earlier + popcount(lanes & ((1u << LANE) - 1))] = i, res.sleeper[THREAD].of[e] = -1;
         }
         earlier += popcount(lanes);
@@ -292,7 +294,6 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
     own.u = ROW(U)[i], own.y = own.before = q < slots ? ROW(Y)[i] : (real)0, own.b = ROW(B)[i], own.s = ROW(S)[i];
     own.c = COUNT(C)[i], own.sum = own.total = own.gain = 0, own.grown = false;
     res.y[0][q] = own.y, res.y[1][q] = 0;
-    res.total[q] = 0;
     res.a[q] = ROW(A)[i], res.scale[q] = ROW(SCALE)[i], res.shift[q] = ROW(SHIFT)[i];
     if (q < LOOKING)
         UNROLL for (int e = 0; e < 4; e++) {
@@ -302,10 +303,6 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
             res.u[q].of[e] = ROW(U)[j], res.b[q].of[e] = ROW(B)[j], res.s[q].of[e] = ROW(S)[j];
         }
     if (q == 0) res.shared.active[0] = res.shared.active[1] = res.shared.active[2] = 0;
-    sync();
-    for EACH(j, TILED * LOOKING) res.tile[j] = {0, 0, 0, 0};  // what is there need not be numbers
-    if (q < LOOKING)
-        for (int j = TILED; j < SLOTS; j++) put_into_tile(net, res, j, q, {0, 0, 0, 0});
     sync();
     UNROLL for (int j = 0; j < COLUMNS; j++)
         own.m[j] = q < slots && j < slots ? P[(size_t)res.id[j] * stride + i] : (real)0;

@@ -25,7 +25,7 @@ enum {
 };
 enum { C, SPIKES, NEW_C, COUNT_ROWS };                // steps since the last update; spikes in the window
 enum { ACTIVE, LISTED, PIXELS, LIST_ROWS };           // neurons with y ≠ 0; other neurons; pixels with x ≠ 0
-enum { GROWN, OPENED, NEAR, TRUTH_ROWS };             // has the row of M grown; is the gate open; is it run apart
+enum { GROWN, OPENED, NEAR, TRUTH_ROWS };             // has the row of M grown; is the gate open; is it far, asleep or awake
 
 enum { ON_WX, ON_CHOOSING, ON_LOADING, ON_SLEEPERS, ON_WAKING, ON_STEPS, ON_STORING, ON_FAR, ON_ALL, ON_FOLDING };  // SPENT
 

@@ -63,18 +63,14 @@ template <typename T> DEVICE T* global(T* place) {
     return place;
 }
 
-// x, in a register: the compiler cannot know that it could compute it again whenever it is used.
-DEVICE int kept(int x) { return __shfl_sync(~0u, x, threadIdx.x % 32); }
 DEVICE void sync_warp() { __syncwarp(); }
 DEVICE unsigned vote(bool x) { return __ballot_sync(~0u, x); }
 DEVICE bool vote_any(bool x) { return __any_sync(~0u, x); }
 DEVICE float reciprocal(float x) { return __frcp_rn(x); }
 DEVICE double reciprocal(double x) { return 1 / x; }
 DEVICE int popcount(unsigned x) { return __popc(x); }
-template <typename T> DEVICE T shuffle(T x, int lane) { return __shfl_sync(~0u, x, lane); }
 template <typename T> DEVICE T shuffle_xor(T x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
 DEVICE void add_to(long long* place, long long x) { atomicAdd((unsigned long long*)place, (unsigned long long)x); }
-DEVICE void raise(int* place, int x) { atomicMax(place, x); }
 #define SIZE(name, size) extern "C" __device__ int name = size
 
 // Four numbers from shared memory. A compiler that is short of registers would ask for one after the other.

@@ -21,11 +21,8 @@ MEMORY = 0.9  # the share of the GPU's free memory that is used
 # NumPy rounds products before it adds them. Numbers too small for their full precision are 0.
 OPTIONS = ("-std=c++17", "--fmad=false", "-ftz=true")
 NO_MEMORY = 2  # cudaErrorMemoryAllocation
-
-
-TOGETHER = (
-    "--ptxas-options=-dlcm=cg",
-)  # what blocks tell each other must not be read from a multiprocessor's own cache
+# What blocks tell each other must not be read from a multiprocessor's own cache.
+TOGETHER = ("--ptxas-options=-dlcm=cg",)
 
 
 class Lost(RuntimeError):
