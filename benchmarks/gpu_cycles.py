@@ -18,7 +18,7 @@ from asynchebb.engines.gpu import device
 
 PARTS = ("Wx", "choosing", "loading", "sleepers", "waking", "steps", "storing", "far", "step by step", "folding")
 CLOCK = """
-__device__ unsigned long long spent[10];
+__device__ unsigned long long spent[11];
 __shared__ long long last_clock;
 #define SPENT(part) \\
     if (threadIdx.x == 0) { \\
@@ -45,12 +45,12 @@ def main():
         X = ah.Crossbars(14).sample(np.random.default_rng(1), TRAINED + HOLDS).astype(np.float32)
         states = [prepare(network, network.init(np.random.default_rng(seed))) for seed in range(NETWORKS)]
         gpu.advance_many([call(network, state, X[:TRAINED], from_rest) for state in states])
-        spent = cupy.ndarray(len(PARTS), np.uint64, modules[-1].get_global("spent"))
+        spent = cupy.ndarray(len(PARTS) + 1, np.uint64, modules[-1].get_global("spent"))
         print(f"{name}: thousand cycles per hold of {HOLD} steps")
         for count in (1, NETWORKS):
             spent[...] = 0
             gpu.advance_many([call(network, state.copy(), X[TRAINED:], from_rest) for state in states[:count]])
-            cycles = spent.get() / (count * HOLDS) / 1e3
+            cycles = spent.get()[:-1] / (count * HOLDS) / 1e3
             parts = ", ".join(f"{part} {value:.0f}" for part, value in zip(PARTS, cycles, strict=True))
             print(f"  {count} networks: {cycles.sum():.0f} ({parts})", flush=True)
 

@@ -119,3 +119,4 @@ template <typename T> DEVICE T shuffle_xor(T x, int mask) { return shuffle(x, (T
 DEVICE void add_to(long long* place, long long x) { *place += x; }
 
 template <typename T> DEVICE void read_shared(T* to, const T* from) { memcpy(to, from, 4 * sizeof(T)); }
+template <typename T> DEVICE void read_one(T* to, const T* from) { *to = *from; }

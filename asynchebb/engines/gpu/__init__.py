@@ -192,7 +192,7 @@ def geometry_of(gpu: Any, network: Network, hold: int, dtype: np.dtype, networks
     drifts = bool(network.dynamics.step(0.0, -1.0)[0] < 0)
     # Where neurons learn rarely, more are active; and they may have done so before they were frozen.
     rarely = closed == hold - 1 or network == network.frozen()
-    if (drifts and not rarely) or network.n <= of.few.threads:
+    if (drifts and not rarely) or network.n <= of.few.slots:
         return of.few
     if drifts:
         return of.many
@@ -279,4 +279,4 @@ def _told(call: Call, geometry: Geometry) -> dict[str, Any]:
     told |= {"window": equations.window(network.schedule), "clock": int(state.t)}
     told |= {"quiet": quiet(network.schedule, call.hold)}
     told["open_from"], told["open_c"] = open_from(network.schedule, call.hold)
-    return {**told, "floor": floor, "smallest": VANISHING, "decay": decay, "x_x": 0}
+    return {**told, "floor": floor, "smallest": VANISHING, "decay": decay, "holds": 0, "x_x": 0, "sum_x": 0}

@@ -21,16 +21,18 @@ KERNEL(advance, Net* nets) {
     Net& net = shared.net;
     if (THREAD == 0) net = nets[BLOCK];
     sync();
+    for EACH(j, net.n) LIST(FRESH)[j] = 0;
+    SPENT(ON_BEGINNING)
     for (int stimulus = 0; stimulus < net.stimuli; stimulus++) {
         const real* x = global(net.X) + (size_t)stimulus * net.m;
         long long hold_start = (long long)stimulus * net.hold;
         if (net.from_rest) rest(net);
         int pixels = list_where(shared, net.m, LIST(PIXELS), [=](int j) { return x[j] != 0; });
         if (WARP == 0) {
-            real squares = 0;
-            for (int j = LANE; j < net.m; j += 32) squares = plus(x[j], x[j], squares);
-            squares = sum_of_warp(squares);
-            if (LANE == 0) net.x_x = squares;
+            real squares = 0, sum = 0;
+            for (int j = LANE; j < net.m; j += 32) squares = plus(x[j], x[j], squares), sum += x[j] > 0 ? x[j] : (real)0;
+            squares = sum_of_warp(squares), sum = sum_of_warp(sum);
+            if (LANE == 0) net.x_x = squares, net.sum_x = sum;
         }
         for EACH(i, net.n) ROW(SCALE)[i] = ROW(S)[i] = 1, ROW(SHIFT)[i] = ROW(MEAN)[i] = 0, TRUTH(GROWN)[i] = 0;
         feed_forward(net, x, pixels);
@@ -45,14 +47,17 @@ KERNEL(advance, Net* nets) {
             if (k == net.hold) break;
 #endif
             int steps = net.hold - k < length ? (int)net.hold - k : length;
+            refresh_all(net, shared);
             run_all(net, shared, x, pixels, hold_start, k, steps);
             SPENT(ON_ALL)
             k += steps, length *= 2;
         }
-        fold(net, shared, x);
+        fold_W(net, shared, x);
+        fold_M(net, shared);
         SPENT(ON_FOLDING)
         if (net.settled)
             for EACH(i, net.n) global(net.settled)[(size_t)stimulus * net.n + i] = net.spiking ? ROW(MEAN)[i] : ROW(Y)[i];
         sync();
     }
+    refresh_all(net, shared);
 }

@@ -1,14 +1,18 @@
 // Awake neurons apart: those that are active or may soon be, each with a row and a column of M̂ close by.
 //
-// Each has a slot: a thread, which keeps the first COLUMNS weights of its row in registers and the others in shared
-// memory, so that a step is a sweep over that row, one barrier, and little else. The other neurons are silent. Far ones
+// Each has a slot and a thread. Four threads share their ROWS, three or four: each keeps a quarter of the columns of all
+// of them, the first COLUMNS / 4 of these in registers and the others in shared memory. So a rate that is read serves
+// several rows, and a step is a sweep over the columns, three shuffles, one barrier, and little else. The other neurons are silent. Far ones
 // stay so up to the end of a spell, even if nothing inhibits them, and take one step with the summed drive then. The
 // sleepers in between are looked after block by block: from a floor under each rate follows a bound on their drives, and
 // those that it does not keep silent for the length of the block are woken beforehand. A block ends early when a rate
 // falls below its floor. So what is computed is exact, and never undone.
 //
 // The weights from slots to sleepers are copied to a tile, of which the first TILED columns are in shared memory.
-#define SLOTS THREADS
+#define SLOTS (THREADS / 4 * ROWS)
+#define TEAM ((int)THREAD / 4)        // of four threads
+#define MINE ((int)THREAD % 4)        // which of them this is
+#define SLOT (MINE < ROWS ? TEAM * ROWS + MINE : SLOTS + TEAM)  // of this thread; no slot if there are fewer
 #define REST (SLOTS - COLUMNS)        // columns in shared memory
 #define LOOKING (SLEEPERS / 4)        // threads that look after all sleepers, four each: whole warps
 #define PARTS (THREADS / LOOKING)     // such teams, which share the slots
@@ -17,34 +21,41 @@
 #define LONGEST 32
 #define FEW_WAKE 4                    // a block is so long that no more than these have to be woken, if that helps
 #define TOGETHER 4                    // neurons that are woken at a time
-#define AHEAD (COLUMNS % 24 ? COLUMNS / 16 : 6)  // fours of rates that are read ahead
+#define GROUPS (COLUMNS / 16)         // of columns, four for each of four threads, in registers
+#define NOWHERE LARGE                 // the place of a far neuron
 
 struct Awake {  // in shared memory
     Shared shared;
-    int id[SLOTS];                              // which neuron is in a slot
-    alignas(16) real y[2][SLOTS];               // rates in the slots, before and after a step
-    Four both[SLOTS / 2];                       // of two slots: rates added up since the block began, floors under them
-    real total[SLOTS];                          // rates added up since the spell began
-    real a[SLOTS], scale[SLOTS], shift[SLOTS];
+    int id[THREADS];                            // which neuron is in a slot
+    alignas(16) real y[2][THREADS + 16];        // rates in the slots, before and after a step; and whether the block ends
+    Four both[THREADS / 2];                     // of two slots: rates added up since the block began, floors under them
+    real total[THREADS];                        // rates added up since the spell began
+    real a[THREADS], scale[THREADS], shift[THREADS];
+    real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], rule[RULE_CONSTANTS];
     FourIds sleeper[LOOKING];                   // which neurons they are, or −1
     Four u[LOOKING], b[LOOKING], s[LOOKING];
     Four inhibition[PARTS][LOOKING], least[PARTS][LOOKING];
     int unsafe[WARPS][LENGTHS];                 // sleepers that might become active in a block of that length
-    alignas(16) real row[TOGETHER][SLOTS], column[TOGETHER][SLOTS];  // of those who wake
-    Four rest[REST / 4 * SLOTS];                // four columns of a row: see `rest_of`
+    alignas(16) real row[TOGETHER][THREADS], column[TOGETHER][THREADS];  // of those who wake
+    short place[LARGE];                         // of a neuron: its slot; −1 and less if it is the first sleeper, and so on
+    int odd;                                    // has a row to be rectified?
+    Four rest[REST / 16 * ROWS * THREADS + 1];  // see `rest_of`
     Four tile[TILED * LOOKING];
 };
 typedef Awake Memory;
 
-// Columns 4 j to 4 j + 3 of row q, which are in shared memory.
-DEVICE Four& rest_of(Awake& res, int j, int q) { return res.rest[(j - COLUMNS / 4) * SLOTS + q]; }
+// Columns 16 g + 4 t to 16 g + 4 t + 3 of the r-th of the rows that this thread shares, of which it is the t-th.
+DEVICE Four& rest_of(Awake& res, int g, int r) { return res.rest[((g - GROUPS) * ROWS + r) * THREADS + THREAD]; }
 
-// The weights from slot q to four sleepers.
-DEVICE void put_into_tile(Net& net, Awake& res, int q, int z, const Four& weights) {
-    if (q < TILED)
-        res.tile[q * LOOKING + z] = weights;
-    else
-        ((Four*)global(net.tile))[q * LOOKING + z] = weights;
+// The weights from slot q to those at these places, if they sleep.
+DEVICE void put_into_tile(Net& net, Awake& res, int q, const Places& places, const Four& weights) {
+    if (q < TILED) {
+        UNROLL for (int e = 0; e < 4; e++)
+            if (places.of[e] < 0) ((real*)res.tile)[q * SLEEPERS - 1 - places.of[e]] = weights.of[e];
+    } else {
+        UNROLL for (int e = 0; e < 4; e++)
+            if (places.of[e] < 0) global(net.tile)[q * SLEEPERS - 1 - places.of[e]] = weights.of[e];
+    }
 }
 
 // Which neurons are far, which sleep and which are awake, from step k on: AWAKE are those that are active or whose gates
@@ -93,47 +104,51 @@ DEVICE int choose(Net& net, Awake& res, int k, int& awake, int& sleepers) {
     return k;
 }
 
-struct Row {  // of a thread: of the neuron in its slot
-    real m[COLUMNS];
+struct Own {  // of a thread: of the neuron in its slot, but for m
+    real m[ROWS][GROUPS][4];   // see `rest_of`
     real u, y, before, b, s;   // `before`: y before the last step
-    real sum, total, lowest;   // as in `Awake`
+    real sum, lowest;          // as in `Awake`
     real gain;                 // by how much it is still to grow, per rate
     long long c;
-    bool grown, opened, fell;  // has it grown in this spell; is its gate open; is its rate below the floor?
+    real *now, *next;          // where rates are read and written: from its first column on, and its own
+    int apart;                 // how far the next step's are from these
+    bool growing;              // is a row of this warp still to grow?
 };
 
-// M̂ @ y for this row; where it GROWs, M̂ += gain yᵀ before that.
-template <bool GROW> DEVICE real sweep(Awake& res, Row& own, const real* y, int slots) {
-    real part[4] = {0, 0, 0, 0};  // sums that do not wait for each other
-    Four rates[2][AHEAD];  // the next ones are on their way while these are used
-    UNROLL for (int j = 0; j < AHEAD; j++) rates[0][j] = at_once((const Four*)y + j);
-    UNROLL for (int first = 0; first < COLUMNS / 4; first += AHEAD) {
-        const int turn = first / AHEAD % 2;
-        if (first && 4 * first >= slots) break;
-        if (first + AHEAD < COLUMNS / 4 && 4 * (first + AHEAD) < slots)
-            UNROLL for (int j = 0; j < AHEAD; j++) rates[1 - turn][j] = at_once((const Four*)y + first + AHEAD + j);
-        sync_warp();  // or each of them would be asked for when it is needed
-        UNROLL for (int j = 0; j < AHEAD; j++)
-            UNROLL for (int i = 0; i < 4; i++) {
-                real& weight = own.m[4 * (first + j) + i];
-                if (GROW) weight = plus(own.gain, rates[turn][j].of[i], weight);
-                part[i] = plus(weight, rates[turn][j].of[i], part[i]);
-            }
+// M̂ @ y for this thread's row; where the ROWS GROW, M̂ += gains yᵀ before that.
+template <bool GROW> DEVICE real sweep(Awake& res, Own& own, int slots, real& ends) {
+    Four rates[GROUPS];
+    real part[4] = {0, 0, 0, 0}, gains[ROWS], *y = own.now;
+    UNROLL for (int g = 0; g < GROUPS; g++) rates[g] = at_once((const Four*)y + 4 * g);
+    ends = one_at_once(y + THREADS);
+    if (GROW) {
+        UNROLL for (int r = 0; r < ROWS; r++) gains[r] = shuffle(own.gain, LANE / 4 * 4 + r);
+        own.gain = 0;
     }
-    ROLLED for (int first = COLUMNS / 4; 4 * first < slots; first += 2) {
-        Four some[2], weights[2];
-        UNROLL for (int j = 0; j < 2; j++)
-            some[j] = at_once((const Four*)y + first + j), weights[j] = at_once(&rest_of(res, first + j, THREAD));
-        UNROLL for (int j = 0; j < 2; j++) {
-            UNROLL for (int i = 0; i < 4; i++) {
-                if (GROW) weights[j].of[i] = plus(own.gain, some[j].of[i], weights[j].of[i]);
-                part[i] = plus(weights[j].of[i], some[j].of[i], part[i]);
+    sync_warp();  // or each rate would be asked for when it is needed
+    UNROLL for (int g = 0; g < GROUPS; g++)
+        UNROLL for (int e = 0; e < 4; e++)
+            UNROLL for (int r = 0; r < ROWS; r++) {
+                real& weight = own.m[r][g][e];
+                if (GROW) weight = plus(gains[r], rates[g].of[e], weight);
+                part[r] = plus(weight, rates[g].of[e], part[r]);
             }
-            if (GROW) rest_of(res, first + j, THREAD) = weights[j];
+    ROLLED for (int g = GROUPS; 16 * g < slots; g++) {
+        Four some = at_once((const Four*)y + 4 * g), weights[ROWS];
+        UNROLL for (int r = 0; r < ROWS; r++) weights[r] = at_once(&rest_of(res, g, r));
+        UNROLL for (int r = 0; r < ROWS; r++) {
+            UNROLL for (int e = 0; e < 4; e++) {
+                if (GROW) weights[r].of[e] = plus(gains[r], some.of[e], weights[r].of[e]);
+                part[r] = plus(weights[r].of[e], some.of[e], part[r]);
+            }
+            if (GROW) rest_of(res, g, r) = weights[r];
         }
     }
-    if (GROW) own.gain = 0;
-    return (part[0] + part[1]) + (part[2] + part[3]);
+    // Each gives away what belongs to the others' rows: two of four sums, then one of two.
+    bool odd = THREAD & 1, high = THREAD & 2;
+    real first = (odd ? part[1] : part[0]) + shuffle_xor(odd ? part[0] : part[1], 1);
+    real second = (odd ? part[3] : part[2]) + shuffle_xor(odd ? part[2] : part[3], 1);
+    return (high ? second : first) + shuffle_xor(high ? first : second, 2);
 }
 
 // What four slots add to the inhibition of four sleepers: to that of the last block, and to the least of the next.
@@ -200,70 +215,136 @@ DEVICE void look_after(Awake& res, const real* dynamics, int sleepers, int steps
 
 // Wake those that were found for this length of a block: give them the next slots.
 DEVICE void wake(
-    Net& net, Awake& res, Row& own, const unsigned* found, int length, int earlier, int slots, int waking, int start, int k) {
+    Net& net, Awake& res, Own& own, const unsigned* found, int length, int earlier, int slots, int waking, int start, int k) {
     real* P = global(net.P);
-    int stride = net.stride;
+    int stride = net.stride, q = SLOT;
     UNROLL for (int e = 0; e < 4; e++) {
         unsigned lanes = vote(found[e] >> length & 1);
         if (found[e] >> length & 1) {
-            int i = res.sleeper[THREAD].of[e];
+            int i = res.sleeper[THREAD].of[e], slot = slots + earlier + popcount(lanes & ((1u << LANE) - 1));
             ROW(U)[i] = res.u[THREAD].of[e], TRUTH(OPENED)[i] = 0;
-            res.id[slots + earlier + popcount(lanes & ((1u << LANE) - 1))] = i, res.sleeper[THREAD].of[e] = -1;
+            res.id[slot] = i, res.place[i] = slot, res.sleeper[THREAD].of[e] = -1;
         }
         earlier += popcount(lanes);
     }
     sync();
-    int q = THREAD;
-    if (q >= slots && q < slots + waking) {
+    bool wakes = q >= slots && q < slots + waking;
+    long long c = 0;
+    if (wakes) {
         int i = res.id[q];
-        own.u = ROW(U)[i], own.y = own.before = 0, own.b = ROW(B)[i], own.s = ROW(S)[i];
-        own.c = silent_gates(net, COUNT(C)[i], start, k).c;
+        own.u = ROW(U)[i], own.y = own.before = 0, own.b = ROW(B)[i], own.s = ROW(S)[i], c = COUNT(C)[i];
         res.a[q] = ROW(A)[i], res.scale[q] = ROW(SCALE)[i], res.shift[q] = ROW(SHIFT)[i];
     }
     ROLLED for (int first = slots; first < slots + waking; first += TOGETHER) {
         int last = first + TOGETHER < slots + waking ? first + TOGETHER : slots + waking;
-        real column[TOGETHER], row[TOGETHER];
-        Four weights[TOGETHER];
-        FourIds id = res.sleeper[q < LOOKING ? q : 0];
-        UNROLL for (int w = 0; w < TOGETHER; w++) {
-            int i = res.id[first + w < last ? first + w : first], other = q < last ? res.id[q] : i;
-            const real* of = P + (size_t)i * stride;
-            column[w] = of[other], row[w] = P[(size_t)other * stride + i];
-            UNROLL for (int e = 0; e < 4; e++) weights[w].of[e] = of[id.of[e] < 0 ? i : id.of[e]];
-        }
-        UNROLL for (int w = 0; w < TOGETHER; w++) {
-            res.row[w][q] = row[w], res.column[w][q] = column[w];
-            if (q < LOOKING && first + w < last) put_into_tile(net, res, first + w, q, weights[w]);
-        }
+        if (first > slots) sync();  // all have what came before
+        real row[TOGETHER];
+        const real* others = P + (size_t)res.id[q < first ? q : first] * stride;
+        UNROLL for (int w = 0; w < TOGETHER; w++)
+            row[w] = q < first ? others[res.id[first + w < last ? first + w : first]] : (real)0;
+        refresh<TOGETHER>(
+            net, res.id + first, last - first, [&](int i) { return res.place[i]; },
+            [&](int w, const Places& places, const Four& weights) {
+                put_into_tile(net, res, first + w, places, weights);
+                UNROLL for (int e = 0; e < 4; e++)
+                    if (places.of[e] >= 0 && places.of[e] < last) res.column[w][places.of[e]] = weights.of[e];
+            });
+        UNROLL for (int w = 0; w < TOGETHER; w++) res.row[w][q] = row[w];
         sync();
-        ROLLED for (int place = first; place < last; place++) {
-            const real* of = res.row[place - first];
-            if (q < first) {  // a column
-                real weight = res.column[place - first][q];
-                UNROLL for (int j = 0; j < COLUMNS; j++)
-                    if (j == place) own.m[j] = weight;
-                if (place >= COLUMNS) rest_of(res, place / 4, q).of[place % 4] = weight;
-            } else if (q == place) {  // a row
-                UNROLL for (int first = 0; first < COLUMNS; first += 16) {
-                    Four some[4];
-                    UNROLL for (int j = 0; j < 4; j++) some[j] = at_once((const Four*)(of + first) + j);
-                    UNROLL for (int j = 0; j < 16; j++) own.m[first + j] = some[j / 4].of[j % 4];
+        mark_fresh(net, res.id + first, last - first);
+        // Rows, of which columns up to the first are known here; then columns, of all rows.
+        UNROLL for (int r = 0; r < ROWS; r++) {
+            int w = TEAM * ROWS + r - first;
+            if (w >= 0 && w < last - first) {
+                UNROLL for (int g = 0; g < GROUPS; g++) {
+                    Four some = at_once((const Four*)res.row[w] + 4 * g + MINE);
+                    UNROLL for (int e = 0; e < 4; e++) own.m[r][g][e] = some.of[e];
                 }
-                ROLLED for (int j = COLUMNS / 4; 4 * j < last; j++) rest_of(res, j, q) = *(const Four*)(of + 4 * j);
+                ROLLED for (int g = GROUPS; 16 * g < SLOTS; g++) rest_of(res, g, r) = ((const Four*)res.row[w])[4 * g + MINE];
             }
         }
-        sync();
+        ROLLED for (int place = first; place < last; place++) {
+            if (place / 4 % 4 != MINE) continue;
+            real some[ROWS];
+            UNROLL for (int r = 0; r < ROWS; r++) some[r] = res.column[place - first][TEAM * ROWS + r];
+            UNROLL for (int g = 0; g < GROUPS; g++)
+                UNROLL for (int e = 0; e < 4; e++)
+                    if (16 * g + e == place - MINE * 4)
+                        UNROLL for (int r = 0; r < ROWS; r++) own.m[r][g][e] = some[r];
+            if (place >= COLUMNS)
+                UNROLL for (int r = 0; r < ROWS; r++) rest_of(res, place / 16, r).of[place % 4] = some[r];
+        }
     }
+    if (wakes) own.c = silent_gates(net, c, start, k).c;
 }
 
 // Write down what is asked for of this step.
-DEVICE void trace(Net& net, Awake& res, const Row& own, int k, long long t, int slots) {
-    if (net.trace_y && THREAD < slots) global(net.trace_y)[t * net.n + res.id[THREAD]] = own.y;
-    if (net.trace_burst && THREAD < slots) global(net.trace_burst)[t * net.n + res.id[THREAD]] = own.opened;
+DEVICE void trace(Net& net, Awake& res, const Own& own, bool opened, int k, long long t, int slots) {
+    if (net.trace_y && SLOT < slots) global(net.trace_y)[t * net.n + res.id[SLOT]] = own.y;
+    if (net.trace_burst && SLOT < slots) global(net.trace_burst)[t * net.n + res.id[SLOT]] = opened;
     int more_than_0 = popcount(vote(own.y > 0)), not_0 = popcount(vote(own.y != 0));
     if (net.trace_active && LANE == 0 && more_than_0) add_to(&global(net.trace_active)[t], more_than_0);
     if (net.trace_updates && LANE == 0 && not_0) add_to(&res.shared.active[k % 3], not_0);
     if (THREAD == 0) res.shared.active[(k + 1) % 3] = 0;  // no one reads or adds to it now
+}
+
+// Take so many steps from k on, or fewer: up to the first at which a rate falls below its floor, or a row has to be
+// rectified. Gives the step that was reached.
+template <bool TRACED> DEVICE int take_steps(Net& net, Awake& res, Own& own, int k, int left, int slots, int pixels, long long hold_start) {
+    if (slots <= WARP * 8 * ROWS) {  // this warp has no slots
+        do {
+            sync();
+            own.now += own.apart, own.next -= own.apart, own.apart = -own.apart;
+            k++;
+        } while (--left && one_at_once(own.now + THREADS) == 0);
+        return k;
+    }
+    real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], unused;
+    UNROLL for (int j = 0; j < DYNAMICS_CONSTANTS; j++) dynamics[j] = res.dynamics[j];
+    UNROLL for (int j = 0; j < SCHEDULE_CONSTANTS; j++) schedule[j] = res.schedule[j];
+    int q = SLOT, hold = net.hold;
+    bool is_one = q < slots;
+    do {
+        // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
+        real ends, beta, new_u, new_y;
+        long long new_c;
+        real felt = own.growing ? sweep<true>(res, own, slots, ends) : sweep<false>(res, own, slots, ends);
+        own.growing = false;
+        if (ends != 0) break;
+        step(dynamics, own.u, 0, 0, own.b - own.s * felt, 0, new_u, new_y, unused, unused);
+        new_y = is_one ? new_y : (real)0;
+        *own.next = new_y;
+        gate(schedule, new_y, 0, own.c, k, hold, beta, new_c);
+        own.sum += own.y, own.before = own.y, own.u = new_u, own.y = new_y, own.c = new_c;
+        bool opened = is_one && beta != 0, attention = is_one && !(new_y >= own.lowest), changed = false;
+        Terms terms;
+        own.growing = vote_any(opened);
+        if (own.growing && opened) {
+            // W[i] += eta_i * (outer(y_i, x) - leak_w * W[i]), likewise M, but M̂ itself when it is read again
+            terms = terms_of_update(res.rule, new_y, res.a[q]);
+            changed = !(odd_W(terms, res.scale[q]) || odd_M(net.floor, terms, own.s));
+            if (changed) {
+                res.a[q] = terms.a;
+                res.scale[q] *= terms.keep_w;
+                res.shift[q] = terms.keep_w * res.shift[q] + terms.gain;
+                own.b = terms.keep_w * own.b + terms.gain * net.x_x;
+                own.s *= terms.keep_m;
+                own.gain = terms.gain * reciprocal(own.s);
+                if (own.gain != 0) TRUTH(GROWN)[res.id[q]] = 1;
+            } else
+                TRUTH(OPENED)[res.id[q]] = 1, res.odd = 1, attention = true;  // left to `update`
+        }
+        if (attention)
+            UNROLL for (int j = 0; j < 4; j++) own.next[THREADS - q + 4 * j] = 1;
+        if (TRACED) trace(net, res, own, opened, k, hold_start + k, slots);
+        sync();
+        if (TRACED && changed && net.trace_updates)
+            add_to(&global(net.trace_updates)[hold_start + k],
+                   synapses_changed(net, terms, own.y, pixels, (int)res.shared.active[k % 3]));
+        own.now += own.apart, own.next -= own.apart, own.apart = -own.apart;
+        k++;
+    } while (--left);
+    return k;
 }
 
 // Run the awake neurons from step k on, and look after the others. Gives the step that was reached: k if it does not
@@ -273,73 +354,79 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
     SPENT(ON_CHOOSING)
     again = false;
     if (end == k) return k;
-    real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], rule[RULE_CONSTANTS];
-    real unused, x_x = net.x_x, floor = net.floor, *P = global(net.P);
-    UNROLL for (int j = 0; j < DYNAMICS_CONSTANTS; j++) dynamics[j] = net.dynamics[j];
-    UNROLL for (int j = 0; j < SCHEDULE_CONSTANTS; j++) schedule[j] = net.schedule[j];
-    UNROLL for (int j = 0; j < RULE_CONSTANTS; j++) rule[j] = net.rule[j];
+    real unused, *P = global(net.P);
     bool traced = net.trace_active || net.trace_updates || net.trace_y || net.trace_burst;
     // If inhibition moves silent neurons away from the threshold, they have some time to come back. Else a drive above 0
     // wakes them at once, so that floors must be close to the rates, and nothing is gained by the shortest blocks.
     real drifted;
-    step(dynamics, 0, 0, 0, -1, 0, drifted, unused, unused, unused);
-    int longest = drifted < 0 ? 0 : 1;
-    real share = (real)(drifted < 0 ? 0.95 : 0.995), fall_by = (real)(drifted < 0 ? 1.5 : 1.2) * (LONGEST >> longest);
+    step(net.dynamics, 0, 0, 0, -1, 0, drifted, unused, unused, unused);
+    bool drifts = drifted < 0;
 
     // What the slots and the sleepers begin with.
-    int q = THREAD, i = q < slots ? LIST(LISTED)[q] : -1;
+    int q = SLOT, z = THREAD, i = q < slots ? LIST(LISTED)[q] : -1, of[ROWS];
     res.id[q] = i;
     if (i < 0) i = 0;
-    Row own;
+    Own own;
     own.u = ROW(U)[i], own.y = own.before = q < slots ? ROW(Y)[i] : (real)0, own.b = ROW(B)[i], own.s = ROW(S)[i];
-    own.c = COUNT(C)[i], own.sum = own.total = own.gain = 0, own.grown = false;
+    own.c = COUNT(C)[i], own.sum = own.gain = res.total[q] = 0, own.growing = false;
+    own.now = res.y[0] + MINE * 4, own.next = res.y[1] + q, own.apart = THREADS + 16;
     res.y[0][q] = own.y, res.y[1][q] = 0;
+    for EACH(j, DYNAMICS_CONSTANTS) res.dynamics[j] = net.dynamics[j];
+    for EACH(j, SCHEDULE_CONSTANTS) res.schedule[j] = net.schedule[j];
+    for EACH(j, RULE_CONSTANTS) res.rule[j] = net.rule[j];
     res.a[q] = ROW(A)[i], res.scale[q] = ROW(SCALE)[i], res.shift[q] = ROW(SHIFT)[i];
-    if (q < LOOKING)
-        UNROLL for (int e = 0; e < 4; e++) {
-            int j = 4 * q + e < sleepers ? LIST(ACTIVE)[4 * q + e] : -1;
-            res.sleeper[q].of[e] = j;
-            if (j < 0) j = 0;
-            res.u[q].of[e] = ROW(U)[j], res.b[q].of[e] = ROW(B)[j], res.s[q].of[e] = ROW(S)[j];
-        }
-    if (q == 0) res.shared.active[0] = res.shared.active[1] = res.shared.active[2] = 0;
+    for EACH(j, LARGE) res.place[j] = NOWHERE;
+    if (z == 0) res.shared.active[0] = res.shared.active[1] = res.shared.active[2] = 0, res.odd = 0;
     sync();
-    UNROLL for (int j = 0; j < COLUMNS; j++)
-        own.m[j] = q < slots && j < slots ? P[(size_t)res.id[j] * stride + i] : (real)0;
-    ROLLED for (int first = COLUMNS; first < SLOTS; first += 4) {
-        Four weights;
-        UNROLL for (int j = 0; j < 4; j++)
-            weights.of[j] = q < slots && first + j < slots ? P[(size_t)res.id[first + j] * stride + i] : (real)0;
-        rest_of(res, first / 4, q) = weights;
-    }
-    if (4 * (q % LOOKING) < sleepers) {
-        FourIds id = res.sleeper[q % LOOKING];
-        ROLLED for (int first = q / LOOKING; first < slots && q < PARTS * LOOKING; first += 4 * PARTS) {
-            Four weights[4];
-            UNROLL for (int j = 0; j < 4; j++) {
-                const real* column = P + (size_t)res.id[first + j * PARTS < slots ? first + j * PARTS : first] * stride;
-                UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] = column[id.of[e] < 0 ? 0 : id.of[e]];
-            }
-            UNROLL for (int j = 0; j < 4; j++)
-                if (first + j * PARTS < slots) put_into_tile(net, res, first + j * PARTS, q % LOOKING, weights[j]);
+    if (q < slots) res.place[i] = q;
+    if (z < LOOKING)
+        UNROLL for (int e = 0; e < 4; e++) {
+            int j = 4 * z + e < sleepers ? LIST(ACTIVE)[4 * z + e] : -1;
+            res.sleeper[z].of[e] = j;
+            if (j >= 0) res.place[j] = -1 - (4 * z + e);
+            if (j < 0) j = 0;
+            res.u[z].of[e] = ROW(U)[j], res.b[z].of[e] = ROW(B)[j], res.s[z].of[e] = ROW(S)[j];
         }
-    }
+    sync();
+    refresh<8>(
+        net, res.id, slots, [&](int i) { return res.place[i]; },
+        [&](int slot, const Places& places, const Four& weights) { put_into_tile(net, res, slot, places, weights); });
+    sync();
+    mark_fresh(net, res.id, slots);
+    UNROLL for (int r = 0; r < ROWS; r++) of[r] = TEAM * ROWS + r < slots ? res.id[TEAM * ROWS + r] : -1;
+    UNROLL for (int g = 0; g < GROUPS; g++)
+        UNROLL for (int e = 0; e < 4; e++) {
+            int slot = 16 * g + MINE * 4 + e;
+            const real* column = P + (size_t)res.id[slot < slots ? slot : 0] * stride;
+            UNROLL for (int r = 0; r < ROWS; r++) own.m[r][g][e] = of[r] >= 0 && slot < slots ? column[of[r]] : (real)0;
+        }
+    ROLLED for (int g = GROUPS; 16 * g < SLOTS; g++)
+        UNROLL for (int r = 0; r < ROWS; r++) {
+            Four weights;
+            UNROLL for (int e = 0; e < 4; e++) {
+                int slot = 16 * g + MINE * 4 + e;
+                weights.of[e] = of[r] >= 0 && slot < slots ? P[(size_t)res.id[slot] * stride + of[r]] : (real)0;
+            }
+            rest_of(res, g, r) = weights;
+        }
 
     SPENT(ON_LOADING)
-    real *now = res.y[0], *next = res.y[1];
-    bool odd = false;
+    bool odd = false;  // has a row to be rectified?
     int moved = k;
     while (true) {
-        real fall = own.y < own.before ? own.y - own.before : (real)0;
-        own.lowest = share * own.y + fall_by * fall;
+        int longest = drifts ? 0 : 1;
+        real fall = own.y < own.before ? (LONGEST >> longest) * (own.y - own.before) : (real)0;
+        own.lowest = drifts ? (real)0.95 * own.y + (real)1.5 * fall : (real)0.995 * own.y + (real)1.2 * fall;
         own.lowest = own.lowest > 0 ? own.lowest : (real)0;
         ((real*)res.both)[2 * q] = own.sum, ((real*)res.both)[2 * q + 1] = own.lowest;
-        own.total += own.sum, own.sum = 0;
+        res.total[q] += own.sum, own.sum = 0;
         sync();
+        odd = res.odd;
+        if (z < 32) res.y[z / 16][THREADS + z % 16] = 0;
         inhibit_sleepers(net, res, slots, sleepers);
         sync();
         unsigned found[4];
-        look_after(res, dynamics, sleepers, k - moved, found);
+        look_after(res, res.dynamics, sleepers, k - moved, found);
         moved = k;
         sync();
         SPENT(ON_SLEEPERS)
@@ -357,69 +444,38 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         if (slots + waking > SLOTS) break;
         if (waking) wake(net, res, own, found, length, earlier, slots, waking, start, k), slots += waking;
         SPENT(ON_WAKING)
-        bool any = slots > WARP * 32, is_one = q < slots, attention = false;
-        ROLLED for (int left = LONGEST >> length; left && k < end && !attention; left--) {  // steps
-            own.opened = own.fell = false;
-            bool strange = false;
-            if (any) {
-                // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
-                real felt = vote_any(own.gain != 0) ? sweep<true>(res, own, now, slots) : sweep<false>(res, own, now, slots);
-                real beta, new_u, new_y;
-                long long new_c;
-                own.sum += own.y, own.before = own.y;
-                step(dynamics, own.u, 0, 0, own.b - own.s * felt, 0, new_u, new_y, unused, unused);
-                own.u = new_u, own.y = is_one ? new_y : (real)0, next[q] = own.y;
-                gate(schedule, new_y, 0, own.c, k, hold, beta, new_c);
-                own.c = new_c, own.opened = is_one && beta != 0, own.fell = is_one && !(new_y >= own.lowest);
-                if (own.opened) {
-                    Terms terms = terms_of_update(rule, own.y, res.a[q]);
-                    strange = odd_W(terms, res.scale[q]) || odd_M(floor, terms, own.s);
-                }
-            }
-            if (traced) trace(net, res, own, k, hold_start + k, slots);
-            attention = sync_or(own.fell || strange);
-            if (attention) odd = sync_or(strange);
-            if (own.opened) {
-                // W[i] += eta_i * (outer(y_i, x) - leak_w * W[i]), likewise M, but M̂ itself when it is read again
-                if (odd)
-                    TRUTH(OPENED)[res.id[q]] = 1;  // left to `update`
-                else {
-                    Terms terms = terms_of_update(rule, own.y, res.a[q]);
-                    res.a[q] = terms.a;
-                    res.scale[q] *= terms.keep_w;
-                    res.shift[q] = terms.keep_w * res.shift[q] + terms.gain;
-                    own.b = terms.keep_w * own.b + terms.gain * x_x;
-                    own.s *= terms.keep_m;
-                    own.gain = terms.gain * reciprocal(own.s);
-                    own.grown |= own.gain != 0;
-                    if (net.trace_updates)
-                        add_to(&global(net.trace_updates)[hold_start + k],
-                               synapses_changed(net, terms, own.y, pixels, (int)res.shared.active[k % 3]));
-                }
-            }
-            real* rates = now;
-            now = next, next = rates;
-            k++;
-        }
+        int left = end - k < LONGEST >> length ? end - k : LONGEST >> length;
+        k = traced ? take_steps<true>(net, res, own, k, left, slots, pixels, hold_start)
+                   : take_steps<false>(net, res, own, k, left, slots, pixels, hold_start);
         SPENT(ON_STEPS)
     }
-    if (vote_any(own.gain != 0)) sweep<true>(res, own, now, slots);
+    if (own.growing) sweep<true>(res, own, slots, unused);
+    UNROLL for (int r = 0; r < ROWS; r++) {
+        of[r] = TEAM * ROWS + r < slots ? res.id[TEAM * ROWS + r] : -1;
+        if (of[r] >= 0 && !TRUTH(GROWN)[of[r]]) of[r] = -1;
+    }
+    UNROLL for (int g = 0; g < GROUPS; g++)
+        UNROLL for (int e = 0; e < 4; e++) {
+            int slot = 16 * g + MINE * 4 + e;
+            real* column = P + (size_t)res.id[slot < slots ? slot : 0] * stride;
+            UNROLL for (int r = 0; r < ROWS; r++)
+                if (of[r] >= 0 && slot < slots) column[of[r]] = own.m[r][g][e];
+        }
+    ROLLED for (int g = GROUPS; 16 * g < slots; g++)
+        UNROLL for (int r = 0; r < ROWS; r++)
+            UNROLL for (int e = 0; e < 4; e++) {
+                int slot = 16 * g + MINE * 4 + e;
+                if (of[r] >= 0 && slot < slots) P[(size_t)res.id[slot] * stride + of[r]] = rest_of(res, g, r).of[e];
+            }
     if (q < slots) {
         i = res.id[q];
         ROW(U)[i] = own.u, ROW(Y)[i] = own.y, ROW(B)[i] = own.b, ROW(S)[i] = own.s, COUNT(C)[i] = own.c;
-        ROW(A)[i] = res.a[q], ROW(SCALE)[i] = res.scale[q], ROW(SHIFT)[i] = res.shift[q], res.total[q] = own.total;
-        if (own.grown) {
-            TRUTH(GROWN)[i] = 1;
-            UNROLL for (int j = 0; j < COLUMNS; j++)
-                if (j < slots) P[(size_t)res.id[j] * stride + i] = own.m[j];
-            ROLLED for (int j = COLUMNS; j < slots; j++)
-                P[(size_t)res.id[j] * stride + i] = rest_of(res, j / 4, q).of[j % 4];
-        }
+        ROW(A)[i] = res.a[q], ROW(SCALE)[i] = res.scale[q], ROW(SHIFT)[i] = res.shift[q];
     }
-    if (q < LOOKING)
+    if (z < LOOKING)
         ROLLED for (int e = 0; e < 4; e++) {
-            int j = res.sleeper[q].of[e];
-            if (j >= 0) ROW(U)[j] = res.u[q].of[e], close_silent(net, j, start, k, end, odd, hold_start + k - 1);
+            int j = res.sleeper[z].of[e];
+            if (j >= 0) ROW(U)[j] = res.u[z].of[e], close_silent(net, j, start, k, end, odd, hold_start + k - 1);
         }
     sync();
     SPENT(ON_STORING)
@@ -432,6 +488,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         });
     sync();
     if (odd) {  // the gates of step k − 1 are open, and a row has to be rectified
+        refresh_all(net, res.shared);
         int active = list_active(net, res.shared);
         update(net, x, pixels, active, hold_start + k - 1);
     }

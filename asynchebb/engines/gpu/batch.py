@@ -53,6 +53,7 @@ def arrays(call: Call, geometry: Geometry, memory: int = 0) -> Iterator[Array]:
     yield Array("lists", SCRATCH, (program.LIST_ROWS, row), np.int32)
     yield Array("truths", SCRATCH, (program.TRUTH_ROWS, row), np.uint8)
     yield Array("tile", SCRATCH, geometry.tile, real)
+    yield Array("remembered", SCRATCH, (program.REMEMBERED if geometry.sleepers else 0, row), real)
 
 
 def stride(network: Network) -> int:

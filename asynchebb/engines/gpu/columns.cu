@@ -2,7 +2,7 @@
 //
 // One thread block runs one network, or several together run a large one. M is kept by presynaptic column: m_ij is at
 // P[j * stride + i]. During a hold M = diag(s) M̂ and W is to become scale_i w_i + shift_i x; at its end both are as they
-// should be (`fold`), so that a run may be cut at any stimulus and goes on to the same bits. All sums are taken in an
+// should be (`fold.cu`), so that a run may be cut at any stimulus and goes on to the same bits. All sums are taken in an
 // order that depends on the network's state alone. The equations (`step`, `gate`, `rate`, `leak_w`, `leak_m`) are
 // translated from Python.
 
@@ -24,10 +24,12 @@ enum {
     U, Y, A, H, B, S, SCALE, SHIFT, INHIBITION, GAIN_W, GAIN_M, BEFORE, MEAN, TEAMS, NUMBER_ROWS = TEAMS + 3
 };
 enum { C, SPIKES, NEW_C, COUNT_ROWS };                // steps since the last update; spikes in the window
-enum { ACTIVE, LISTED, PIXELS, LIST_ROWS };           // neurons with y ≠ 0; other neurons; pixels with x ≠ 0
+enum { ACTIVE, LISTED, PIXELS, FRESH, LIST_ROWS };    // neurons with y ≠ 0; other neurons; pixels with x ≠ 0; see `refresh`
 enum { GROWN, OPENED, NEAR, TRUTH_ROWS };             // has the row of M grown; is the gate open; is it far, asleep or awake
 
-enum { ON_WX, ON_CHOOSING, ON_LOADING, ON_SLEEPERS, ON_WAKING, ON_STEPS, ON_STORING, ON_FAR, ON_ALL, ON_FOLDING };  // SPENT
+enum {  // SPENT
+    ON_WX, ON_CHOOSING, ON_LOADING, ON_SLEEPERS, ON_WAKING, ON_STEPS, ON_STORING, ON_FAR, ON_ALL, ON_FOLDING, ON_BEGINNING
+};
 
 struct Shared {  // of a block
     Net net;  // a copy
@@ -41,6 +43,12 @@ struct alignas(16) FourIds { int of[4]; };
 DEVICE Four at_once(const Four* four) {  // from shared memory; several of these are asked for together
     Four found;
     read_shared(found.of, four->of);
+    return found;
+}
+
+DEVICE real one_at_once(const real* number) {
+    real found;
+    read_one(&found, number);
     return found;
 }
 
@@ -184,78 +192,6 @@ DEVICE real add_teams(Net& net, int i, int sharing) {
     real sum = ROW(INHIBITION)[i];
     for (int team = 1; team < sharing; team++) sum += ROW(TEAMS + team - 1)[i];
     return sum;
-}
-
-// A row's scale, or what keeps the direction of one that has only faded, whose weights are so far apart.
-DEVICE real kept_scale(Net& net, const real* weights, int count, int apart, real scale) {
-    if (!(scale > 0)) return scale;
-    real largest = 0;
-    ROLLED for (int j = 0; j < count; j++) {
-        real weight = weights[(size_t)j * apart];
-        largest = largest > weight ? largest : weight;
-        if (scale * largest >= net.smallest) return scale;  // mostly at the first
-    }
-    return largest > 0 ? net.smallest / largest : scale;
-}
-
-DEVICE real kept_scale_of_M(Net& net, int i, real s, bool grown) {
-    return grown ? s : kept_scale(net, global(net.P) + i, net.n, net.stride, s);
-}
-
-DEVICE real kept_scale_of_W(Net& net, int i, real scale, real shift) {
-    return shift != 0 ? scale : kept_scale(net, global(net.W) + (size_t)i * net.m, net.m, 1, scale);
-}
-
-// W and M as they should be: scale = 1, shift = 0, s = 1.
-DEVICE void fold(Net& net, Shared& shared, const real* x) {
-    real *scale = ROW(SCALE), *shift = ROW(SHIFT), *s = ROW(S);
-    unsigned char* grown = TRUTH(GROWN);
-    int* rows = LIST(LISTED);
-    int count = list_where(shared, net.n, rows, [=](int i) { return scale[i] != 1 || shift[i] != 0; });
-    for EACH(r, count) scale[rows[r]] = kept_scale_of_W(net, rows[r], scale[rows[r]], shift[rows[r]]);
-    sync();
-    ROLLED for (int first = WARP; first < count; first += 4 * WARPS)  // a warp has four rows at a time
-        ROLLED for (int j = LANE; j < net.m; j += 128) {
-            real weights[4][4];
-            UNROLL for (int r = 0; r < 4; r++)
-                UNROLL for (int e = 0; e < 4; e++)
-                    if (first + r * WARPS < count && j + 32 * e < net.m)
-                        weights[r][e] = global(net.W)[(size_t)rows[first + r * WARPS] * net.m + j + 32 * e];
-            UNROLL for (int r = 0; r < 4; r++)
-                UNROLL for (int e = 0; e < 4; e++)
-                    if (first + r * WARPS < count && j + 32 * e < net.m) {
-                        int i = rows[first + r * WARPS];
-                        global(net.W)[(size_t)i * net.m + j + 32 * e] = scale[i] * weights[r][e] + shift[i] * x[j + 32 * e];
-                    }
-        }
-    for EACH(i, net.n) if (s[i] != 1) s[i] = kept_scale_of_M(net, i, s[i], grown[i]);
-    sync();
-    // Four rows at a time, if one of them has changed; threads share these, and the columns.
-    int n = net.n, stride = net.stride, n_4 = (n + 3) / 4;
-    int fours = list_where(shared, n_4, rows, [=](int four) {
-        bool changed = false;
-        for (int i = 4 * four; i < 4 * four + 4 && i < n; i++) changed |= s[i] != 1;
-        return changed;
-    });
-    const int AT_ONCE = 16;
-    int sharing = fours && THREADS > fours ? THREADS / fours : 1;
-    ROLLED for (int r = THREAD; r < sharing * fours; r += THREADS) {
-        int first_row = 4 * rows[r % fours];
-        Four factor;
-        UNROLL for (int e = 0; e < 4; e++) factor.of[e] = first_row + e < n ? s[first_row + e] : (real)1;
-        ROLLED for (int first = r / fours; first < n; first += AT_ONCE * sharing) {
-            Four weights[AT_ONCE];
-            UNROLL for (int j = 0; j < AT_ONCE; j++)
-                if (first + j * sharing < n)
-                    weights[j] = *(const Four*)(global(net.P) + (size_t)(first + j * sharing) * stride + first_row);
-            UNROLL for (int j = 0; j < AT_ONCE; j++)
-                if (first + j * sharing < n) {
-                    UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] *= factor.of[e];
-                    *(Four*)(global(net.P) + (size_t)(first + j * sharing) * stride + first_row) = weights[j];
-                }
-        }
-    }
-    sync();
 }
 
 // Of a neuron that is silent from step k up to step `end`: the step at which its gate first opens (or `end`), and its c

@@ -69,6 +69,7 @@ DEVICE bool vote_any(bool x) { return __any_sync(~0u, x); }
 DEVICE float reciprocal(float x) { return __frcp_rn(x); }
 DEVICE double reciprocal(double x) { return 1 / x; }
 DEVICE int popcount(unsigned x) { return __popc(x); }
+template <typename T> DEVICE T shuffle(T x, int lane) { return __shfl_sync(~0u, x, lane); }
 template <typename T> DEVICE T shuffle_xor(T x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
 DEVICE void add_to(long long* place, long long x) { atomicAdd((unsigned long long*)place, (unsigned long long)x); }
 #define SIZE(name, size) extern "C" __device__ int name = size
@@ -83,4 +84,10 @@ DEVICE void read_shared(double* to, const double* from) {
     unsigned place = (unsigned)__cvta_generic_to_shared(from);
     asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(to[0]), "=d"(to[1]) : "r"(place));
     asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(to[2]), "=d"(to[3]) : "r"(place + 16));
+}
+DEVICE void read_one(float* to, const float* from) {
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(*to) : "r"((unsigned)__cvta_generic_to_shared(from)));
+}
+DEVICE void read_one(double* to, const double* from) {
+    asm volatile("ld.shared.f64 %0, [%1];" : "=d"(*to) : "r"((unsigned)__cvta_generic_to_shared(from)));
 }

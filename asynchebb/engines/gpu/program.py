@@ -17,29 +17,32 @@ from asynchebb.schedules import Frozen
 # All that the kernel is told of a network: numbers, where arrays are (0: there is none), and reals.
 COUNTS = (
     *("n", "m", "stride", "stimuli", "hold", "from_rest", "lazy", "all_near", "has_memory"),
-    *("spiking", "noisy", "events", "window", "clock", "quiet", "open_from", "open_c"),
+    *("spiking", "noisy", "events", "window", "clock", "quiet", "open_from", "open_c", "holds"),
 )
 ARRAYS = {
-    **dict.fromkeys(("W", "P", "X", "numbers", "dynamics", "schedule", "rule", "settled", "trace_y", "tile"), "real"),
+    **dict.fromkeys(("W", "P", "X", "numbers", "dynamics", "schedule", "rule", "settled", "trace_y", "tile", "remembered"), "real"),
     **dict.fromkeys(("counts", "trace_updates", "trace_active", "fired"), "long long"),
     "lists": "int",
     **dict.fromkeys(("truths", "recent", "trace_burst", "trace_spikes"), "unsigned char"),
     "meeting": "char",
 }
-REALS = ("floor", "smallest", "decay", "x_x")
+REALS = ("floor", "smallest", "decay", "x_x", "sum_x")
 
 # Rows of the arrays of numbers, counts, lists and truths, as `columns.cu` numbers them.
 U, Y, A, H, NUMBER_ROWS = 0, 1, 2, 3, 16
 C, SPIKES, COUNT_ROWS = 0, 1, 3
-LIST_ROWS, TRUTH_ROWS = 3, 3
+REMEMBERED = 8  # holds: see `fold.cu`
+LIST_ROWS, TRUTH_ROWS = 4, 3
 
 
 class Geometry(NamedTuple):
-    """How a block is laid out: its threads; if awake neurons are run apart (`awake.cu`), each of them has one, which
-    keeps so many columns of its row in registers, for how many sleepers there is room, and how many columns of weights
-    to them are in shared memory; how many blocks share a multiprocessor; and how many run one network together."""
+    """How a block is laid out: its threads; if awake neurons are run apart (`awake.cu`), how many rows four threads
+    share, how many columns of them are in registers, for how many sleepers there is room, and how many columns of
+    weights to them are in shared memory; how many blocks share a multiprocessor; and how many run one network
+    together."""
 
     threads: int
+    rows: int = 4  # or 3
     columns: int = 0  # a multiple of 16
     sleepers: int = 0  # a multiple of 128; none: all neurons are run step by step
     tiled: int = 0
@@ -47,9 +50,14 @@ class Geometry(NamedTuple):
     wide: int = 1
 
     @property
+    def slots(self) -> int:
+        """How many neurons may be awake."""
+        return self.threads // 4 * self.rows
+
+    @property
     def tile(self) -> tuple[int, int]:
         """The shape of the weights from awake to sleeping neurons."""
-        return self.threads, self.sleepers
+        return self.slots, self.sleepers
 
 
 class Geometries(NamedTuple):
@@ -63,8 +71,8 @@ class Geometries(NamedTuple):
 
 
 FOR_FLOATS = Geometries(
-    Geometry(128, columns=112, sleepers=256, tiled=96, blocks=2),
-    Geometry(256, columns=144, sleepers=128, tiled=160),
+    Geometry(128, columns=80, sleepers=256, tiled=96, blocks=2),
+    Geometry(256, columns=112, sleepers=128, tiled=160),
     Geometry(256, columns=144, sleepers=512, tiled=64),
     Geometry(512, blocks=2),
 )
@@ -74,7 +82,7 @@ FOR_DOUBLES = Geometries(
     Geometry(160, columns=64, sleepers=512, tiled=16),
     Geometry(512, blocks=2),
 )
-SHARED_FIXED = 2048  # bytes of shared memory besides those per thread, sleeper and column
+SHARED_FIXED = 4096  # bytes of shared memory besides those per thread, sleeper and column
 
 
 def geometries(block: int, multiprocessor: int) -> dict[np.dtype, Geometries]:
@@ -85,7 +93,7 @@ def geometries(block: int, multiprocessor: int) -> dict[np.dtype, Geometries]:
         most = min(block, multiprocessor // geometry.blocks - 1024) - SHARED_FIXED
         threads, looking = geometry.threads, geometry.sleepers // 4
         most -= threads * (4 + 16 * size) + looking * (16 + 12 * size) + threads // looking * looking * 8 * size
-        most -= (threads - geometry.columns) * threads * size
+        most -= (geometry.slots - geometry.columns) * geometry.slots * size
         tiled = min(geometry.tiled, most // (geometry.sleepers * size) // 4 * 4)
         return geometry._replace(tiled=tiled) if tiled > 0 else others
 
@@ -118,15 +126,15 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
     """The whole program, in these words: those of CUDA, or those of an emulation on a CPU."""
     real = "float" if dtype == np.float32 else "double"
     sizes = {"THREADS": geometry.threads * geometry.wide, "WIDE": geometry.wide, "BLOCKS": geometry.blocks}
-    sizes |= {"FEW": int(geometry.sleepers > 0), "COLUMNS": geometry.columns}
-    sizes |= {"SLEEPERS": geometry.sleepers, "TILED": geometry.tiled, "LARGE": LARGE}
+    sizes |= {"FEW": int(geometry.sleepers > 0), "COLUMNS": geometry.columns, "ROWS": geometry.rows}
+    sizes |= {"SLEEPERS": geometry.sleepers, "TILED": geometry.tiled, "LARGE": LARGE, "REMEMBERED": REMEMBERED}
     translated = []
     for kind, cls in zip(("dynamics", "schedule", "rule"), classes, strict=True):
         sizes[f"{kind.upper()}_CONSTANTS"] = max(1, len(equations.field_names(cls)))
         translated.append(translate.functions(kind, cls))
     fields = [f"long long {name};" for name in COUNTS] + [f"{kind}* {name};" for name, kind in ARRAYS.items()]
     fields += [f"real {name};" for name in REALS]
-    parts = ("columns", "steps", "awake", "advance") if geometry.sleepers else ("columns", "steps", "advance")
+    parts = ("columns", "fold", "steps", *(("awake",) if geometry.sleepers else ()), "advance")
     return "\n".join(
         [
             *(f"#define {name} {size}" for name, size in sizes.items()),
