@@ -19,7 +19,7 @@ from asynchebb.checks import InputError
 from asynchebb.engines import gpu
 from asynchebb.engines.gpu import channels, device, program, translate
 from asynchebb.engines.gpu.batch import Batch, bytes_of
-from asynchebb.network import State
+from asynchebb.network import VANISHING, State
 from asynchebb.runs import simulate, testing
 
 needs_compiler = pytest.mark.skipif(
@@ -247,6 +247,29 @@ def test_rates_at_which_shortcuts_end(rule, schedule, card):
     network = ah.Network(24, 36, ah.Projected(), rule, schedule)
     _, seen = compared(network, False, 6, 50, ("burst", "updates"))
     assert seen["burst"].any()
+
+
+@pytest.mark.parametrize("schedule", [ah.Asynchronous(0.2, 10), ah.Continuous(), ah.Discrete()], ids=repr)
+@pytest.mark.parametrize("dynamics", [ah.Potential(), ah.Projected()], ids=repr)
+def test_a_run_may_be_cut_at_any_stimulus(dynamics, schedule, card):
+    network = ah.Network(100, 36, dynamics, ah.Hebbian(), schedule)  # columns of M lag behind by up to eight stimuli
+    state, X = network.init(np.random.default_rng(0)), BARS.sample(np.random.default_rng(1), 21)
+    whole, _ = ah.advance(network, state, X, 40, "gpu")
+    for first in (1, 5, 15):
+        part, _ = ah.advance(network, state, X[:first], 40, "gpu")
+        part, _ = ah.advance(network, part, X[first:], 40, "gpu")
+        for name in ah.State._fields:
+            assert np.array_equal(getattr(part, name), getattr(whole, name)), (first, name)
+
+
+def test_rows_that_only_fade_keep_their_direction(card):
+    network = ah.Network(100, 36, ah.Potential(), ah.Hebbian(0.7), ah.Discrete(), ah.Gaussian(scale=0.2))
+    fast, _ = compared(network, False, 80, 20, ())
+    faded = fast.M.max(axis=1) < 1e-20
+    assert faded.any() and np.allclose(fast.M[faded].max(axis=1) / VANISHING, 1, atol=0.01)
+    state = network.init(np.random.default_rng(0), np.float64)
+    before = state.M[faded] / state.M[faded].max(axis=1, keepdims=True)
+    np.testing.assert_allclose(fast.M[faded] / fast.M[faded].max(axis=1, keepdims=True), before, rtol=1e-9)
 
 
 def test_a_network_that_drives_most_of_its_neurons_has_more_active_ones_than_slots(card):

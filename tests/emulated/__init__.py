@@ -64,7 +64,7 @@ class Host(Card):
         map(np.dtype, ("float32", "float64")),
         Geometries(
             Geometry(32, columns=16, sleepers=128, tiled=20),
-            Geometry(64, rows=3, columns=32, sleepers=128, tiled=16),
+            Geometry(64, columns=32, sleepers=128, tiled=16),
             Geometry(64, columns=16, sleepers=128, tiled=40),
             Geometry(64),
         ),

@@ -192,7 +192,7 @@ def geometry_of(gpu: Any, network: Network, hold: int, dtype: np.dtype, networks
     drifts = bool(network.dynamics.step(0.0, -1.0)[0] < 0)
     # Where neurons learn rarely, more are active; and they may have done so before they were frozen.
     rarely = closed == hold - 1 or network == network.frozen()
-    if (drifts and not rarely) or network.n <= of.few.slots:
+    if (drifts and not rarely) or network.n <= of.few.threads:
         return of.few
     if drifts:
         return of.many

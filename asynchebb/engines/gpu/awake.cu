@@ -1,18 +1,17 @@
 // Awake neurons apart: those that are active or may soon be, each with a row and a column of M̂ close by.
 //
-// Each has a slot and a thread. Four threads share their ROWS, three or four: each keeps a quarter of the columns of all
-// of them, the first COLUMNS / 4 of these in registers and the others in shared memory. So a rate that is read serves
-// several rows, and a step is a sweep over the columns, three shuffles, one barrier, and little else. The other neurons are silent. Far ones
+// Each has a slot and a thread. Four threads, a team, share their four rows: each keeps a quarter of the columns of all
+// four, the first COLUMNS / 4 of these in registers and the others in shared memory. So a rate that is read serves four
+// rows, and a step is a sweep over the columns, three shuffles, one barrier, and little else. The other neurons are silent. Far ones
 // stay so up to the end of a spell, even if nothing inhibits them, and take one step with the summed drive then. The
 // sleepers in between are looked after block by block: from a floor under each rate follows a bound on their drives, and
 // those that it does not keep silent for the length of the block are woken beforehand. A block ends early when a rate
 // falls below its floor. So what is computed is exact, and never undone.
 //
 // The weights from slots to sleepers are copied to a tile, of which the first TILED columns are in shared memory.
-#define SLOTS (THREADS / 4 * ROWS)
-#define TEAM ((int)THREAD / 4)        // of four threads
-#define MINE ((int)THREAD % 4)        // which of them this is
-#define SLOT (MINE < ROWS ? TEAM * ROWS + MINE : SLOTS + TEAM)  // of this thread; no slot if there are fewer
+#define SLOTS THREADS
+#define TEAM ((int)THREAD / 4)        // of this thread
+#define MINE ((int)THREAD % 4)        // its number in the team
 #define REST (SLOTS - COLUMNS)        // columns in shared memory
 #define LOOKING (SLEEPERS / 4)        // threads that look after all sleepers, four each: whole warps
 #define PARTS (THREADS / LOOKING)     // such teams, which share the slots
@@ -26,26 +25,26 @@
 
 struct Awake {  // in shared memory
     Shared shared;
-    int id[THREADS];                            // which neuron is in a slot
-    alignas(16) real y[2][THREADS + 16];        // rates in the slots, before and after a step; and whether the block ends
-    Four both[THREADS / 2];                     // of two slots: rates added up since the block began, floors under them
-    real total[THREADS];                        // rates added up since the spell began
-    real a[THREADS], scale[THREADS], shift[THREADS];
+    int id[SLOTS];                            // which neuron is in a slot
+    alignas(16) real y[2][SLOTS + 16];        // rates in the slots, before and after a step; and whether the block ends
+    Four both[SLOTS / 2];                     // of two slots: rates added up since the block began, floors under them
+    real total[SLOTS];                        // rates added up since the spell began
+    real a[SLOTS], scale[SLOTS], shift[SLOTS];
     real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], rule[RULE_CONSTANTS];
     FourIds sleeper[LOOKING];                   // which neurons they are, or −1
     Four u[LOOKING], b[LOOKING], s[LOOKING];
     Four inhibition[PARTS][LOOKING], least[PARTS][LOOKING];
     int unsafe[WARPS][LENGTHS];                 // sleepers that might become active in a block of that length
-    alignas(16) real row[TOGETHER][THREADS], column[TOGETHER][THREADS];  // of those who wake
+    alignas(16) real row[TOGETHER][SLOTS], column[TOGETHER][SLOTS];  // of those who wake
     short place[LARGE];                         // of a neuron: its slot; −1 and less if it is the first sleeper, and so on
     int odd;                                    // has a row to be rectified?
-    Four rest[REST / 16 * ROWS * THREADS + 1];  // see `rest_of`
+    Four rest[REST / 4 * SLOTS];                // see `rest_of`
     Four tile[TILED * LOOKING];
 };
 typedef Awake Memory;
 
 // Columns 16 g + 4 t to 16 g + 4 t + 3 of the r-th of the rows that this thread shares, of which it is the t-th.
-DEVICE Four& rest_of(Awake& res, int g, int r) { return res.rest[((g - GROUPS) * ROWS + r) * THREADS + THREAD]; }
+DEVICE Four& rest_of(Awake& res, int g, int r) { return res.rest[((g - GROUPS) * 4 + r) * SLOTS + THREAD]; }
 
 // The weights from slot q to those at these places, if they sleep.
 DEVICE void put_into_tile(Net& net, Awake& res, int q, const Places& places, const Four& weights) {
@@ -105,7 +104,7 @@ DEVICE int choose(Net& net, Awake& res, int k, int& awake, int& sleepers) {
 }
 
 struct Own {  // of a thread: of the neuron in its slot, but for m
-    real m[ROWS][GROUPS][4];   // see `rest_of`
+    real m[4][GROUPS][4];   // see `rest_of`
     real u, y, before, b, s;   // `before`: y before the last step
     real sum, lowest;          // as in `Awake`
     real gain;                 // by how much it is still to grow, per rate
@@ -115,28 +114,28 @@ struct Own {  // of a thread: of the neuron in its slot, but for m
     bool growing;              // is a row of this warp still to grow?
 };
 
-// M̂ @ y for this thread's row; where the ROWS GROW, M̂ += gains yᵀ before that.
+// M̂ @ y for this thread's row; where the team's rows GROW, M̂ += gains yᵀ before that.
 template <bool GROW> DEVICE real sweep(Awake& res, Own& own, int slots, real& ends) {
     Four rates[GROUPS];
-    real part[4] = {0, 0, 0, 0}, gains[ROWS], *y = own.now;
+    real part[4] = {0, 0, 0, 0}, gains[4], *y = own.now;
     UNROLL for (int g = 0; g < GROUPS; g++) rates[g] = at_once((const Four*)y + 4 * g);
-    ends = one_at_once(y + THREADS);
+    ends = one_at_once(y + SLOTS);
     if (GROW) {
-        UNROLL for (int r = 0; r < ROWS; r++) gains[r] = shuffle(own.gain, LANE / 4 * 4 + r);
+        UNROLL for (int r = 0; r < 4; r++) gains[r] = shuffle(own.gain, LANE / 4 * 4 + r);
         own.gain = 0;
     }
     sync_warp();  // or each rate would be asked for when it is needed
     UNROLL for (int g = 0; g < GROUPS; g++)
         UNROLL for (int e = 0; e < 4; e++)
-            UNROLL for (int r = 0; r < ROWS; r++) {
+            UNROLL for (int r = 0; r < 4; r++) {
                 real& weight = own.m[r][g][e];
                 if (GROW) weight = plus(gains[r], rates[g].of[e], weight);
                 part[r] = plus(weight, rates[g].of[e], part[r]);
             }
     ROLLED for (int g = GROUPS; 16 * g < slots; g++) {
-        Four some = at_once((const Four*)y + 4 * g), weights[ROWS];
-        UNROLL for (int r = 0; r < ROWS; r++) weights[r] = at_once(&rest_of(res, g, r));
-        UNROLL for (int r = 0; r < ROWS; r++) {
+        Four some = at_once((const Four*)y + 4 * g), weights[4];
+        UNROLL for (int r = 0; r < 4; r++) weights[r] = at_once(&rest_of(res, g, r));
+        UNROLL for (int r = 0; r < 4; r++) {
             UNROLL for (int e = 0; e < 4; e++) {
                 if (GROW) weights[r].of[e] = plus(gains[r], some.of[e], weights[r].of[e]);
                 part[r] = plus(weights[r].of[e], some.of[e], part[r]);
@@ -217,7 +216,7 @@ DEVICE void look_after(Awake& res, const real* dynamics, int sleepers, int steps
 DEVICE void wake(
     Net& net, Awake& res, Own& own, const unsigned* found, int length, int earlier, int slots, int waking, int start, int k) {
     real* P = global(net.P);
-    int stride = net.stride, q = SLOT;
+    int stride = net.stride, q = THREAD;
     UNROLL for (int e = 0; e < 4; e++) {
         unsigned lanes = vote(found[e] >> length & 1);
         if (found[e] >> length & 1) {
@@ -253,8 +252,8 @@ DEVICE void wake(
         sync();
         mark_fresh(net, res.id + first, last - first);
         // Rows, of which columns up to the first are known here; then columns, of all rows.
-        UNROLL for (int r = 0; r < ROWS; r++) {
-            int w = TEAM * ROWS + r - first;
+        UNROLL for (int r = 0; r < 4; r++) {
+            int w = 4 * TEAM + r - first;
             if (w >= 0 && w < last - first) {
                 UNROLL for (int g = 0; g < GROUPS; g++) {
                     Four some = at_once((const Four*)res.row[w] + 4 * g + MINE);
@@ -265,14 +264,14 @@ DEVICE void wake(
         }
         ROLLED for (int place = first; place < last; place++) {
             if (place / 4 % 4 != MINE) continue;
-            real some[ROWS];
-            UNROLL for (int r = 0; r < ROWS; r++) some[r] = res.column[place - first][TEAM * ROWS + r];
+            real some[4];
+            UNROLL for (int r = 0; r < 4; r++) some[r] = res.column[place - first][4 * TEAM + r];
             UNROLL for (int g = 0; g < GROUPS; g++)
                 UNROLL for (int e = 0; e < 4; e++)
                     if (16 * g + e == place - MINE * 4)
-                        UNROLL for (int r = 0; r < ROWS; r++) own.m[r][g][e] = some[r];
+                        UNROLL for (int r = 0; r < 4; r++) own.m[r][g][e] = some[r];
             if (place >= COLUMNS)
-                UNROLL for (int r = 0; r < ROWS; r++) rest_of(res, place / 16, r).of[place % 4] = some[r];
+                UNROLL for (int r = 0; r < 4; r++) rest_of(res, place / 16, r).of[place % 4] = some[r];
         }
     }
     if (wakes) own.c = silent_gates(net, c, start, k).c;
@@ -280,8 +279,8 @@ DEVICE void wake(
 
 // Write down what is asked for of this step.
 DEVICE void trace(Net& net, Awake& res, const Own& own, bool opened, int k, long long t, int slots) {
-    if (net.trace_y && SLOT < slots) global(net.trace_y)[t * net.n + res.id[SLOT]] = own.y;
-    if (net.trace_burst && SLOT < slots) global(net.trace_burst)[t * net.n + res.id[SLOT]] = opened;
+    if (net.trace_y && THREAD < slots) global(net.trace_y)[t * net.n + res.id[THREAD]] = own.y;
+    if (net.trace_burst && THREAD < slots) global(net.trace_burst)[t * net.n + res.id[THREAD]] = opened;
     int more_than_0 = popcount(vote(own.y > 0)), not_0 = popcount(vote(own.y != 0));
     if (net.trace_active && LANE == 0 && more_than_0) add_to(&global(net.trace_active)[t], more_than_0);
     if (net.trace_updates && LANE == 0 && not_0) add_to(&res.shared.active[k % 3], not_0);
@@ -291,18 +290,18 @@ DEVICE void trace(Net& net, Awake& res, const Own& own, bool opened, int k, long
 // Take so many steps from k on, or fewer: up to the first at which a rate falls below its floor, or a row has to be
 // rectified. Gives the step that was reached.
 template <bool TRACED> DEVICE int take_steps(Net& net, Awake& res, Own& own, int k, int left, int slots, int pixels, long long hold_start) {
-    if (slots <= WARP * 8 * ROWS) {  // this warp has no slots
+    if (slots <= WARP * 32) {  // this warp has no slots
         do {
             sync();
             own.now += own.apart, own.next -= own.apart, own.apart = -own.apart;
             k++;
-        } while (--left && one_at_once(own.now + THREADS) == 0);
+        } while (--left && one_at_once(own.now + SLOTS) == 0);
         return k;
     }
     real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], unused;
     UNROLL for (int j = 0; j < DYNAMICS_CONSTANTS; j++) dynamics[j] = res.dynamics[j];
     UNROLL for (int j = 0; j < SCHEDULE_CONSTANTS; j++) schedule[j] = res.schedule[j];
-    int q = SLOT, hold = net.hold;
+    int q = THREAD, hold = net.hold;
     bool is_one = q < slots;
     do {
         // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
@@ -335,7 +334,7 @@ template <bool TRACED> DEVICE int take_steps(Net& net, Awake& res, Own& own, int
                 TRUTH(OPENED)[res.id[q]] = 1, res.odd = 1, attention = true;  // left to `update`
         }
         if (attention)
-            UNROLL for (int j = 0; j < 4; j++) own.next[THREADS - q + 4 * j] = 1;
+            UNROLL for (int j = 0; j < 4; j++) own.next[SLOTS - q + 4 * j] = 1;
         if (TRACED) trace(net, res, own, opened, k, hold_start + k, slots);
         sync();
         if (TRACED && changed && net.trace_updates)
@@ -363,29 +362,29 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
     bool drifts = drifted < 0;
 
     // What the slots and the sleepers begin with.
-    int q = SLOT, z = THREAD, i = q < slots ? LIST(LISTED)[q] : -1, of[ROWS];
+    int q = THREAD, i = q < slots ? LIST(LISTED)[q] : -1, of[4];
     res.id[q] = i;
     if (i < 0) i = 0;
     Own own;
     own.u = ROW(U)[i], own.y = own.before = q < slots ? ROW(Y)[i] : (real)0, own.b = ROW(B)[i], own.s = ROW(S)[i];
     own.c = COUNT(C)[i], own.sum = own.gain = res.total[q] = 0, own.growing = false;
-    own.now = res.y[0] + MINE * 4, own.next = res.y[1] + q, own.apart = THREADS + 16;
+    own.now = res.y[0] + MINE * 4, own.next = res.y[1] + q, own.apart = SLOTS + 16;
     res.y[0][q] = own.y, res.y[1][q] = 0;
     for EACH(j, DYNAMICS_CONSTANTS) res.dynamics[j] = net.dynamics[j];
     for EACH(j, SCHEDULE_CONSTANTS) res.schedule[j] = net.schedule[j];
     for EACH(j, RULE_CONSTANTS) res.rule[j] = net.rule[j];
     res.a[q] = ROW(A)[i], res.scale[q] = ROW(SCALE)[i], res.shift[q] = ROW(SHIFT)[i];
     for EACH(j, LARGE) res.place[j] = NOWHERE;
-    if (z == 0) res.shared.active[0] = res.shared.active[1] = res.shared.active[2] = 0, res.odd = 0;
+    if (q == 0) res.shared.active[0] = res.shared.active[1] = res.shared.active[2] = 0, res.odd = 0;
     sync();
     if (q < slots) res.place[i] = q;
-    if (z < LOOKING)
+    if (q < LOOKING)
         UNROLL for (int e = 0; e < 4; e++) {
-            int j = 4 * z + e < sleepers ? LIST(ACTIVE)[4 * z + e] : -1;
-            res.sleeper[z].of[e] = j;
-            if (j >= 0) res.place[j] = -1 - (4 * z + e);
+            int j = 4 * q + e < sleepers ? LIST(ACTIVE)[4 * q + e] : -1;
+            res.sleeper[q].of[e] = j;
+            if (j >= 0) res.place[j] = -1 - (4 * q + e);
             if (j < 0) j = 0;
-            res.u[z].of[e] = ROW(U)[j], res.b[z].of[e] = ROW(B)[j], res.s[z].of[e] = ROW(S)[j];
+            res.u[q].of[e] = ROW(U)[j], res.b[q].of[e] = ROW(B)[j], res.s[q].of[e] = ROW(S)[j];
         }
     sync();
     refresh<8>(
@@ -393,15 +392,15 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         [&](int slot, const Places& places, const Four& weights) { put_into_tile(net, res, slot, places, weights); });
     sync();
     mark_fresh(net, res.id, slots);
-    UNROLL for (int r = 0; r < ROWS; r++) of[r] = TEAM * ROWS + r < slots ? res.id[TEAM * ROWS + r] : -1;
+    UNROLL for (int r = 0; r < 4; r++) of[r] = 4 * TEAM + r < slots ? res.id[4 * TEAM + r] : -1;
     UNROLL for (int g = 0; g < GROUPS; g++)
         UNROLL for (int e = 0; e < 4; e++) {
             int slot = 16 * g + MINE * 4 + e;
             const real* column = P + (size_t)res.id[slot < slots ? slot : 0] * stride;
-            UNROLL for (int r = 0; r < ROWS; r++) own.m[r][g][e] = of[r] >= 0 && slot < slots ? column[of[r]] : (real)0;
+            UNROLL for (int r = 0; r < 4; r++) own.m[r][g][e] = of[r] >= 0 && slot < slots ? column[of[r]] : (real)0;
         }
     ROLLED for (int g = GROUPS; 16 * g < SLOTS; g++)
-        UNROLL for (int r = 0; r < ROWS; r++) {
+        UNROLL for (int r = 0; r < 4; r++) {
             Four weights;
             UNROLL for (int e = 0; e < 4; e++) {
                 int slot = 16 * g + MINE * 4 + e;
@@ -422,7 +421,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         res.total[q] += own.sum, own.sum = 0;
         sync();
         odd = res.odd;
-        if (z < 32) res.y[z / 16][THREADS + z % 16] = 0;
+        if (q < 32) res.y[q / 16][SLOTS + q % 16] = 0;
         inhibit_sleepers(net, res, slots, sleepers);
         sync();
         unsigned found[4];
@@ -450,19 +449,19 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         SPENT(ON_STEPS)
     }
     if (own.growing) sweep<true>(res, own, slots, unused);
-    UNROLL for (int r = 0; r < ROWS; r++) {
-        of[r] = TEAM * ROWS + r < slots ? res.id[TEAM * ROWS + r] : -1;
+    UNROLL for (int r = 0; r < 4; r++) {
+        of[r] = 4 * TEAM + r < slots ? res.id[4 * TEAM + r] : -1;
         if (of[r] >= 0 && !TRUTH(GROWN)[of[r]]) of[r] = -1;
     }
     UNROLL for (int g = 0; g < GROUPS; g++)
         UNROLL for (int e = 0; e < 4; e++) {
             int slot = 16 * g + MINE * 4 + e;
             real* column = P + (size_t)res.id[slot < slots ? slot : 0] * stride;
-            UNROLL for (int r = 0; r < ROWS; r++)
+            UNROLL for (int r = 0; r < 4; r++)
                 if (of[r] >= 0 && slot < slots) column[of[r]] = own.m[r][g][e];
         }
     ROLLED for (int g = GROUPS; 16 * g < slots; g++)
-        UNROLL for (int r = 0; r < ROWS; r++)
+        UNROLL for (int r = 0; r < 4; r++)
             UNROLL for (int e = 0; e < 4; e++) {
                 int slot = 16 * g + MINE * 4 + e;
                 if (of[r] >= 0 && slot < slots) P[(size_t)res.id[slot] * stride + of[r]] = rest_of(res, g, r).of[e];
@@ -472,10 +471,10 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         ROW(U)[i] = own.u, ROW(Y)[i] = own.y, ROW(B)[i] = own.b, ROW(S)[i] = own.s, COUNT(C)[i] = own.c;
         ROW(A)[i] = res.a[q], ROW(SCALE)[i] = res.scale[q], ROW(SHIFT)[i] = res.shift[q];
     }
-    if (z < LOOKING)
+    if (q < LOOKING)
         ROLLED for (int e = 0; e < 4; e++) {
-            int j = res.sleeper[z].of[e];
-            if (j >= 0) ROW(U)[j] = res.u[z].of[e], close_silent(net, j, start, k, end, odd, hold_start + k - 1);
+            int j = res.sleeper[q].of[e];
+            if (j >= 0) ROW(U)[j] = res.u[q].of[e], close_silent(net, j, start, k, end, odd, hold_start + k - 1);
         }
     sync();
     SPENT(ON_STORING)

@@ -36,13 +36,11 @@ LIST_ROWS, TRUTH_ROWS = 4, 3
 
 
 class Geometry(NamedTuple):
-    """How a block is laid out: its threads; if awake neurons are run apart (`awake.cu`), how many rows four threads
-    share, how many columns of them are in registers, for how many sleepers there is room, and how many columns of
-    weights to them are in shared memory; how many blocks share a multiprocessor; and how many run one network
-    together."""
+    """How a block is laid out: its threads; if awake neurons are run apart (`awake.cu`), each of them has a thread; how
+    many columns of their rows are in registers, for how many sleepers there is room, and how many columns of weights to
+    them are in shared memory; how many blocks share a multiprocessor; and how many run one network together."""
 
     threads: int
-    rows: int = 4  # or 3
     columns: int = 0  # a multiple of 16
     sleepers: int = 0  # a multiple of 128; none: all neurons are run step by step
     tiled: int = 0
@@ -50,14 +48,9 @@ class Geometry(NamedTuple):
     wide: int = 1
 
     @property
-    def slots(self) -> int:
-        """How many neurons may be awake."""
-        return self.threads // 4 * self.rows
-
-    @property
     def tile(self) -> tuple[int, int]:
         """The shape of the weights from awake to sleeping neurons."""
-        return self.slots, self.sleepers
+        return self.threads, self.sleepers
 
 
 class Geometries(NamedTuple):
@@ -93,7 +86,7 @@ def geometries(block: int, multiprocessor: int) -> dict[np.dtype, Geometries]:
         most = min(block, multiprocessor // geometry.blocks - 1024) - SHARED_FIXED
         threads, looking = geometry.threads, geometry.sleepers // 4
         most -= threads * (4 + 16 * size) + looking * (16 + 12 * size) + threads // looking * looking * 8 * size
-        most -= (geometry.slots - geometry.columns) * geometry.slots * size
+        most -= (threads - geometry.columns) * threads * size
         tiled = min(geometry.tiled, most // (geometry.sleepers * size) // 4 * 4)
         return geometry._replace(tiled=tiled) if tiled > 0 else others
 
@@ -126,7 +119,7 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
     """The whole program, in these words: those of CUDA, or those of an emulation on a CPU."""
     real = "float" if dtype == np.float32 else "double"
     sizes = {"THREADS": geometry.threads * geometry.wide, "WIDE": geometry.wide, "BLOCKS": geometry.blocks}
-    sizes |= {"FEW": int(geometry.sleepers > 0), "COLUMNS": geometry.columns, "ROWS": geometry.rows}
+    sizes |= {"FEW": int(geometry.sleepers > 0), "COLUMNS": geometry.columns}
     sizes |= {"SLEEPERS": geometry.sleepers, "TILED": geometry.tiled, "LARGE": LARGE, "REMEMBERED": REMEMBERED}
     translated = []
     for kind, cls in zip(("dynamics", "schedule", "rule"), classes, strict=True):
