@@ -20,7 +20,9 @@ COUNTS = (
     *("spiking", "noisy", "events", "window", "clock", "quiet", "open_from", "open_c", "holds"),
 )
 ARRAYS = {
-    **dict.fromkeys(("W", "P", "X", "numbers", "dynamics", "schedule", "rule", "settled", "trace_y", "tile", "remembered"), "real"),
+    **dict.fromkeys(
+        ("W", "P", "X", "numbers", "dynamics", "schedule", "rule", "settled", "trace_y", "tile", "remembered"), "real"
+    ),
     **dict.fromkeys(("counts", "trace_updates", "trace_active", "fired"), "long long"),
     "lists": "int",
     **dict.fromkeys(("truths", "recent", "trace_burst", "trace_spikes"), "unsigned char"),
