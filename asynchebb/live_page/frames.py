@@ -23,12 +23,12 @@ def packed(header: dict[str, Any], parts: Iterable[tuple[str, int, np.ndarray]])
     listed, pieces, position = [], [], 0
     for name, network, array in parts:
         data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
-        data += b"\0" * (-len(data) % 4)  # so that the next array is aligned
+        data += b"\0" * (-len(data) % 8)  # so that the next array is aligned
         listed.append([name, network, array.dtype.name, array.shape, position])
         pieces.append(data)
         position += len(data)
     text = json.dumps({**header, "parts": listed}, allow_nan=False).encode()
-    text += b" " * (-len(text) % 4)
+    text += b" " * (-(4 + len(text)) % 8)
     return b"".join([struct.pack("<I", len(text)), text, *pieces])
 
 

@@ -99,11 +99,10 @@ class Server:
         self.clients: set[Client] = set()
         config = uvicorn.Config(
             self._application(),
-            log_level="warning",
+            log_level="critical",
             lifespan="off",
             ws_max_size=LARGEST_MESSAGE,
             ws_per_message_deflate=False,
-            timeout_graceful_shutdown=0,
             server_header=False,
         )
         self._server = uvicorn.Server(config)

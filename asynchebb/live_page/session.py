@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
@@ -25,10 +25,10 @@ from asynchebb.runs.recording import Stop
 from asynchebb.runs.run import Run
 from asynchebb.runs.simulate import Diverged
 
-FRAMES_PER_SECOND = 30
-CALL = 0.015  # seconds that the engine works before it looks for requests
+FRAMES_PER_SECOND = 40  # at most
+CALL = 0.01  # seconds that the engine works before it looks for requests
 IDLE = 0.2  # seconds between frames while nothing moves
-LEAST_BETWEEN_TESTS, MOST_BETWEEN_TESTS, SHARE_OF_TESTS = 0.5, 2.0, 0.25  # seconds; of the time
+LEAST_BETWEEN_TESTS, MOST_BETWEEN_TESTS, SHARE_OF_TESTS = 0.25, 1.0, 0.3  # seconds; of the time
 FASTEST = 1e9  # steps per second
 STOPPED = "the live page has been stopped; start a new one"
 
@@ -47,7 +47,6 @@ class Session:
         self._requests: queue.SimpleQueue[tuple[Callable[[], Any], Future]] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._work, name="asynchebb live", daemon=True)
-        self._tests = ThreadPoolExecutor(1, "asynchebb tests")
         self._testing: Future | None = None
         self._took = 0.0  # seconds that the last test took
         self._frame = 0
@@ -58,7 +57,6 @@ class Session:
 
     def stop(self) -> None:
         self._stopping.set()
-        self._tests.shutdown(wait=False, cancel_futures=True)
         if self._thread.is_alive():
             self._thread.join(timeout=0.5)
 
@@ -249,13 +247,21 @@ class Session:
             self._updates, self._steps = np.zeros(len(simulation.states)), 0
             runs = [simulation.run(number) for number in range(len(simulation.states))]
             states = [state.copy() for state in simulation.states]
-            self._testing = self._tests.submit(self._point, *point, runs, states)
+            self._testing = Future()
+            # A thread that nobody waits for when the program ends; the engine leaves others the interpreter's lock.
+            given = (self._testing, *point, runs, states)
+            threading.Thread(target=self._find_point, args=given, name="asynchebb tests", daemon=True).start()
 
-    def _point(self, stop: Stop, updates: tuple[float, ...], runs: list[Run], states: list[State]) -> Point:
-        began = time.perf_counter()
-        networks = [test(run, stop[2], state, self.simulation.engine) for run, state in zip(runs, states, strict=True)]
-        self._took = time.perf_counter() - began
-        return Point(stop, tuple(networks), updates)
+    def _find_point(
+        self, found: Future, stop: Stop, updates: tuple[float, ...], runs: list[Run], states: list[State]
+    ) -> None:
+        began, engine = time.perf_counter(), self.simulation.engine
+        try:
+            networks = [test(run, stop[2], state, engine) for run, state in zip(runs, states, strict=True)]
+            self._took = time.perf_counter() - began
+            found.set_result(Point(stop, tuple(networks), updates))
+        except Exception as error:
+            found.set_exception(error)
 
     def _take_requests(self, wait: float) -> None:
         """Carry out what was asked for; if there is nothing, wait so long for the first request."""

@@ -24,6 +24,7 @@ from asynchebb.runs.run import Phase, Probe, Run
 
 OPEN_END = 2**53  # samples of a phase that ends when something is changed
 MOST_CHANGES = 1000
+TEST_STIMULI = 20  # of each set: tests are to be frequent
 MOST_SETS = 6  # on which the networks are tested: those shown last
 EVERY_STEP = ("updates", "active")
 WATCHED = (*EVERY_STEP, "y", "burst")
@@ -83,7 +84,8 @@ class Simulation:
     def run(self, number: int) -> Run:
         """The present network's run so far, and the tests of it. What was other networks' work in it is not marked."""
         phases = (*self.phases, *([self.phase] if self.samples or not self.phases else []))
-        probes = tuple(Probe(stimulus, from_rest=self.setting.from_rest) for stimulus in self.sets.values())
+        rest = self.setting.from_rest
+        probes = tuple(Probe(stimulus, TEST_STIMULI, from_rest=rest) for stimulus in self.sets.values())
         return Run(self.setting.simulated[number], phases, probes, trace=(), seed=self.setting.seed)
 
     def advance(self, samples: int, watched: bool = False) -> tuple[int, list[Seen]]:

@@ -45,6 +45,7 @@ export function mosaic(canvas, {data, shape}, order, signed, chosen) {
   const {columns, rows} = layout(n, height, width);
   const across = columns * (width + 1) + 1, down = rows * (height + 1) + 1;
   const {context, image, words} = pixels(canvas, across, down);
+  canvas.style.imageRendering = canvas.clientWidth * devicePixelRatio < 1.5 * across ? "auto" : "pixelated";  // or it shimmers
   const lut = palettes[+signed];
   order.forEach((neuron, place) => {
     const left = 1 + (place % columns) * (width + 1), top = 1 + Math.floor(place / columns) * (height + 1);
@@ -72,14 +73,15 @@ export function squares(canvas, values, order) {
   context.putImageData(image, 0, 0);
 }
 
-export function raster(canvas, {data, shape}, n, order, columns) {
-  const {context, image, words} = pixels(canvas, 200, Math.min(n, 250));
+export function raster(canvas, {data, shape}, n, order) {
+  const {context, image, words} = pixels(canvas, 200, Math.min(n, 104));
   const place = new Uint16Array(n), height = canvas.height, ink = palettes[0][255];
   order.forEach((neuron, k) => { place[neuron] = k; });
   words.fill(palettes[0][0]);
   for (let k = 0; k < shape[0]; k++) {
     const y = Math.floor(place[data[2 * k + 1]] * height / n), x = data[2 * k];
     words[y * 200 + x] = ink;
+    if (y + 1 < height) words[(y + 1) * 200 + x] = ink;
   }
   context.putImageData(image, 0, 0);
 }
