@@ -1,8 +1,8 @@
 """The live page's speed and memory: `make bench-live`, or `python benchmarks/live.py --minutes 60`.
 
-Starts `asynchebb live` (500 neurons, 14 × 14 pixels) and measures Euler steps per second with no page open and with one,
-frames per second, and then the server's memory over time, with one page that keeps up, one that takes a frame every two
-seconds, and ones that vanish without a word. Writes benchmarks/live.md.
+Starts `asynchebb live` (500 neurons, 14 × 14 pixels) and measures Euler steps per second with no page open and with
+one, frames per second, and then the server's memory over time, with one page that keeps up, one that takes a frame
+every two seconds, and ones that vanish without a word. Writes benchmarks/live.md.
 """
 
 import argparse
@@ -33,7 +33,9 @@ class Page:
     def __init__(self, url, pause=0.0):
         address, _, token = url.partition("?")
         self.frames, self.step, self._pause, self._open = 0, 0, pause, True
-        self._connection = connect(f"{address.replace('http', 'ws')}ws?{token}", origin=address.rstrip("/"), max_size=None)
+        self._connection = connect(
+            f"{address.replace('http', 'ws')}ws?{token}", origin=address.rstrip("/"), max_size=None
+        )
         self.socket = self._connection.__enter__()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -61,7 +63,8 @@ def vanishing_page(url):
     found = socket.create_connection((host, int(port)))
     found.sendall(
         f"GET /ws?{token} HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\nUpgrade: websocket\r\n"
-        "Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+        "Connection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
     )
     return found
 
@@ -111,9 +114,7 @@ def main():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = subprocess.Popen(
-        [COMMAND, "live", "--no-browser", "--port", str(port)], stdout=subprocess.PIPE, text=True
-    )
+    server = subprocess.Popen([COMMAND, "live", "--no-browser", "--port", str(port)], stdout=subprocess.PIPE, text=True)
     try:
         url = server.stdout.readline().strip()
         time.sleep(15)  # compiled, and some bars learned

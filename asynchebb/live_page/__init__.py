@@ -66,7 +66,7 @@ def live(
 ) -> Live:
     """Watch a network learn, in the output cell of a notebook or at the `url` of what is returned.
 
-    It starts untrained. `.state` is its state at any time; `.pause()`, `.play()` and `.stop()` do what the page's buttons do.
+    It starts untrained. `.state` is its state at any time; `.pause()`, `.play()` and `.stop()` do what they say.
     """
     stimulus = Crossbars() if stimulus is None else stimulus
     network = asynchronous(m=getattr(stimulus, "m", 196)) if network is None else network

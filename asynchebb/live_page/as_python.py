@@ -70,4 +70,6 @@ def _own_parts(network: Network) -> list[object]:
 def _prefixed(value: object) -> str:
     """As it is written in a script: ah.Oja(eta=0.002)."""
     text = notation.to_text(value)
-    return text.removeprefix(notation.OWN) if text.startswith(notation.OWN) else re.sub(r"\b([A-Z]\w*\()", r"ah.\1", text)
+    return (
+        text.removeprefix(notation.OWN) if text.startswith(notation.OWN) else re.sub(r"\b([A-Z]\w*\()", r"ah.\1", text)
+    )

@@ -1,6 +1,6 @@
 """Frames as the page receives them: the length of a header, the header (JSON), then arrays one after the other.
 
-The header lists the arrays under "parts": name, network, type, shape and position of each. All numbers are little-endian.
+The header lists the arrays under "parts": name, network, type, shape and position of each. Numbers are little-endian.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a live page remembers: curves of the measures, and snapshots for its file. Both stay small however long it runs."""
+"""What a live page remembers: curves of the measures, and snapshots for its file. Neither grows without bound."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from asynchebb import engines, metrics, provenance
 from asynchebb.live_page.setting import name_of
+from asynchebb.measures import factors_of
 from asynchebb.network import State
 from asynchebb.runs import recording
 from asynchebb.runs.recording import Stop
@@ -71,9 +72,8 @@ def test(run: Run, step: int, state: State, engine: str) -> Tested:
     snapshot = engines.result_of(
         tested(run, 0, step, state, {}, test_stimuli(run), lambda steps: None, engine == "gpu"), engine
     )
-    stimulus = run.phases[-1].stimulus
-    known = hasattr(stimulus, "factors")
-    tuned = metrics.tuned_to(state.W, stimulus.factors()) if known else np.full(run.network.n, -1)
+    known = factors_of(run.phases[-1].stimulus)
+    tuned = metrics.tuned_to(state.W, known["factors"]) if known else np.full(run.network.n, -1)
     return Tested(tuple(name_of(probe.stimulus) for probe in run.probes), snapshot, tuned)
 
 

@@ -65,7 +65,9 @@ def listening(host: str, port: int | None) -> socket.socket:
         except OSError as error:
             found.close()
             if isinstance(error, socket.gaierror) or error.errno not in (errno.EADDRINUSE, errno.EACCES):
-                raise InputError(f"host is {host!r}; it must be an address of this machine ({error.strerror})") from None
+                raise InputError(
+                    f"host is {host!r}; it must be an address of this machine ({error.strerror})"
+                ) from None
             reason = error.strerror
     if port is None:
         raise InputError(f"no port from {PORT} to {PORT + PORTS_TRIED - 1} is free; choose another with port")
@@ -88,7 +90,9 @@ class Client:
 class Server:
     """Serves a session in a thread of its own."""
 
-    def __init__(self, session: Session, host: str = "127.0.0.1", port: int | None = None, framed: bool = False) -> None:
+    def __init__(
+        self, session: Session, host: str = "127.0.0.1", port: int | None = None, framed: bool = False
+    ) -> None:
         self.session = session
         self.token = secrets.token_urlsafe(18)
         self._socket = listening(host, port)
@@ -204,7 +208,8 @@ class Server:
 
     def _state(self, number: int) -> bytes:
         file = io.BytesIO()
-        np.savez(file, **saved_arrays(self.session.state(number).result()))
+        arrays: dict[str, Any] = saved_arrays(self.session.state(number).result())
+        np.savez(file, **arrays)
         return file.getvalue()
 
     # The websocket
@@ -222,7 +227,9 @@ class Server:
         self.clients.add(client)
         sender = asyncio.create_task(self._send_frames(websocket, client))
         try:
-            await websocket.send_json({"tours": {name: {"title": t.title, "says": t.says} for name, t in TOURS.items()}})
+            await websocket.send_json(
+                {"tours": {name: {"title": t.title, "says": t.says} for name, t in TOURS.items()}}
+            )
             self.session.frame_wanted.set()
             while True:
                 await self._receive(websocket, client, await websocket.receive_text())

@@ -130,6 +130,7 @@ class Session:
         if self.trouble:
             raise InputError(f"{self.trouble}; reset it first")
         self.playing = True
+        self._clock, self._due = time.perf_counter(), 0.0
 
     def _pause(self) -> None:
         self.playing = False
@@ -149,6 +150,7 @@ class Session:
             if steps_per_second > FASTEST:
                 raise InputError(f"steps_per_second is {steps_per_second!r}; it must be at most {FASTEST:g}, or None")
         self.speed = steps_per_second
+        self._clock, self._due = time.perf_counter(), 0.0
 
     def _select(self, client: object, neuron: int | None) -> None:
         if neuron is None:
@@ -238,7 +240,9 @@ class Session:
         simulation = self.simulation
         if self._testing is not None and self._testing.done():
             testing, self._testing = self._testing, None
-            self._next_test = time.perf_counter() + min(MOST_BETWEEN_TESTS, max(LEAST_BETWEEN_TESTS, self._took / SHARE_OF_TESTS))
+            self._next_test = time.perf_counter() + min(
+                MOST_BETWEEN_TESTS, max(LEAST_BETWEEN_TESTS, self._took / SHARE_OF_TESTS)
+            )
             self.history.add(testing.result())
         present = (simulation.step, *simulation.sets)
         if self._testing is None and present != self._tested and time.perf_counter() >= self._next_test:
@@ -274,7 +278,6 @@ class Session:
                 except Exception as error:
                     future.set_exception(error)
                 self._next_frame = 0.0  # show at once what has changed
-                self._clock, self._due = time.perf_counter(), 0.0
         except queue.Empty:
             pass
 

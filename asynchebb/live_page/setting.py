@@ -143,7 +143,9 @@ def described(setting: Setting) -> dict[str, Any]:
         levels = np.rint(255 * setting.stimulus.rows).astype(int)
         stimulus = {"images": levels.tolist(), "shape": [*setting.shape]}
     return {
-        "networks": [{part: notation.to_text(getattr(network, part)) for part in PARTS} for network in setting.networks],
+        "networks": [
+            {part: notation.to_text(getattr(network, part)) for part in PARTS} for network in setting.networks
+        ],
         "n": first.n,
         "stimulus": stimulus,
         "hold": setting.hold,

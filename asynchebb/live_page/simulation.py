@@ -1,7 +1,7 @@
 """The networks of a live page, read from the same stream of calls as every other run.
 
-Whatever the controls change begins a new phase. What was simulated is therefore always a sequence of ordinary runs, each
-of which continues the one before (`as_python.py` writes them down), and gives the same bits when it is repeated.
+Whatever the controls change begins a new phase. What was simulated is therefore always a sequence of ordinary runs,
+each of which continues the one before (`as_python.py` writes them down), and gives the same bits when it is repeated.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ class Simulation:
         self.samples = 0  # shown in the present phase
         self._steps_before = 0
         self.states: list[State] = []
+        self._answers: list[Any] = []  # to the last call of each stream
+        self._wanted = 1  # stimuli of the next call
         self._begin()
 
     def change(self, setting: Setting) -> None:
@@ -97,11 +99,13 @@ class Simulation:
         asked = WATCHED if watched else EVERY_STEP
         # The stream keeps no traces, since it has no end; these are ours.
         own = [traces.empty(asked, len(call.X) * call.hold, call.network.n, call.X.dtype) for call in calls]
-        found = engines.answers([call._replace(traces=kept) for call, kept in zip(calls, own, strict=True)], self.engine)
+        found = engines.answers(
+            [call._replace(traces=kept) for call, kept in zip(calls, own, strict=True)], self.engine
+        )
         for answer in found:
             if isinstance(answer, Exception):
                 raise answer
-        self._answers = found
+        self._answers = [*found]
         self.states = [state for state in found if isinstance(state, State)]
         shown = len(calls[0].X)
         self.samples += shown
@@ -139,7 +143,7 @@ class Simulation:
         runs = [Run(network, phases, trace=(), seed=setting.seed) for network in setting.simulated]
         self.states = self.states or [simulate.initial_state(run) for run in runs]
         self._streams = [self._stream(run, state) for run, state in zip(runs, self.states, strict=True)]
-        self._answers: list[Any] = [None] * len(runs)
+        self._answers = [None] * len(runs)
 
     def _stream(self, run: Run, state: State) -> Generator[Call, Any, None]:
         before = simulate.Snapshot(len(self.phases), self._steps_before, state, {}, {})
