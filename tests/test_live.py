@@ -172,7 +172,7 @@ def session():
 def test_an_invalid_message_is_refused_in_one_sentence_and_changes_nothing(session, message, said):
     session.do({"do": "step", "of": "stimulus"}).result()
     before = (session.simulation.setting, session.simulation.step, session.playing, session.speed)
-    with pytest.raises(ah.InputError, match=".") as refused:
+    with pytest.raises(ah.InputError) as refused:
         session.do(message).result()
     assert said in str(refused.value)
     assert (session.simulation.setting, session.simulation.step, session.playing, session.speed) == before
@@ -399,7 +399,7 @@ def test_a_port_in_use_is_named_and_the_next_free_one_is_taken_if_none_was_asked
     one, other = server.listening("127.0.0.1", None), server.listening("127.0.0.1", None)
     assert one.getsockname()[1] < other.getsockname()[1]
     one.close(), other.close()
-    with pytest.raises(ah.InputError, match="host is '203.0.113.1'; it must be an address of this machine"):
+    with pytest.raises(ah.InputError, match=r"host is '203.0.113.1'; it must be an address of this machine"):
         server.listening("203.0.113.1", None)
 
 
