@@ -138,7 +138,7 @@ def main():
         lines += ["| MB | " + " | ".join(f"{sizes[minute]:.0f}" for minute in shown) + " |", ""]
         lines.append(
             f"Resident memory of the server, with a page that keeps up ({rates[0]:.1f} frames/s), one that takes a "
-            f"frame every two seconds ({rates[1]:.1f}) and, each minute, one that vanishes without closing its connection."
+            f"frame every two seconds ({rates[1]:.1f}) and, each minute, one that vanishes without a word."
         )
         (HERE / "live.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
         print((HERE / "live.md").read_text())

@@ -60,7 +60,7 @@ def screenshots(folder):
 
     live = ah.live()
     with browser() as chromium:
-        page = view(chromium, live.url, height=1010, device_scale_factor=2)
+        page = view(chromium, live.url, height=960)
         page.click("[data-tour=three_worlds]")
         eventually(lambda: page.input_value("#stimulus").startswith("Diagonals"), 120)
         page.wait_for_timeout(8000)

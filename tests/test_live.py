@@ -100,10 +100,11 @@ def test_two_networks_start_alike_and_see_the_same_stimuli():
 def test_sets_follow_each_other_by_themselves():
     sets = (ah.Squares(6), ah.Diagonals(6))
     watched = Simulation(settings.Setting((NETWORK,), BARS, hold=20, then=sets, after=10))
-    while watched.step < 20 * 40:
-        watched.advance(7)
+    while watched.step < 800:
+        watched.advance(5)
     assert [repr(phase.stimulus) for phase in watched.phases] == ["Crossbars(p=6)", "Squares(p=6)"]
     assert [phase.samples for phase in watched.phases] == [10, 10]
+    assert watched.changed_at == [200, 400] and watched.step == 800
     assert watched.setting.stimulus == ah.Diagonals(6) and [*watched.sets][-1] == "Diagonals(p=6)"
 
 
@@ -447,15 +448,18 @@ def test_ctrl_c_stops_it_within_a_second():
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # tests may run in the background
     )
-    url = next(line for line in process.stdout if line.startswith("http")).strip()
-    host, _, token = url.removeprefix("http://").partition("/?token=")
-    with connect(f"ws://{host}/ws?token={token}", origin=f"http://{host}", max_size=None) as websocket:
-        while unpacked(next_of(websocket, bytes))[0]["step"] == 0:
-            websocket.send('{"do": "next"}')
-        began = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        process.wait(timeout=10)
-        took = time.monotonic() - began
+    try:
+        url = next(line for line in process.stdout if line.startswith("http")).strip()
+        host, _, token = url.removeprefix("http://").partition("/?token=")
+        with connect(f"ws://{host}/ws?token={token}", origin=f"http://{host}", max_size=None) as websocket:
+            while unpacked(next_of(websocket, bytes))[0]["step"] == 0:
+                websocket.send('{"do": "next"}')
+            began = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=10)
+            took = time.monotonic() - began
+    finally:
+        process.kill()
     assert process.returncode == 0 and "Traceback" not in process.stderr.read()
     assert took < 1.5  # it is less than a second on a machine that has nothing else to do
 

@@ -141,7 +141,7 @@ def test_two_networks_stand_side_by_side_and_tours_explain_themselves(live, page
     page.press("#eta", "Enter")
     eventually(lambda: [network.rule.eta for network in setting(live).networks] == [0.002, 0.003])
     page.click("[data-tour=refractoriness]")
-    eventually(lambda: [network.schedule.r_r for network in setting(live).networks] == [0, 100])
+    eventually(lambda: [getattr(network.schedule, "r_r", None) for network in setting(live).networks] == [0, 100])
     eventually(lambda: page.inner_text("#tour-says h2") == "Why refractoriness matters")
     assert page.inner_text("#tour-says p").count(". ") == 1  # two sentences
     page.screenshot(path=KEPT / "tour.png", full_page=True)
@@ -258,8 +258,8 @@ def test_a_network_that_diverges_is_shown_as_such_and_can_be_reset(live, page):
 
 def test_everything_can_be_reached_by_keyboard_and_has_a_name(page):
     unnamed = page.evaluate(
-        """() => [...document.querySelectorAll("button, select, input, textarea, a.button, canvas[tabindex]")].filter(e =>
-             !(e.labels?.length || e.textContent.trim() || e.ariaLabel || e.title)).map(e => e.id || e.outerHTML)"""
+        """() => [...document.querySelectorAll("button, select, input, textarea, a, canvas[tabindex]")].filter(
+             e => !(e.labels?.length || e.textContent.trim() || e.ariaLabel || e.title)).map(e => e.id || e.outerHTML)"""
     )
     assert unnamed == []
     reached = set()

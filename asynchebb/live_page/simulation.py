@@ -126,11 +126,10 @@ class Simulation:
         for stream in self._streams:
             stream.close()
         if self.samples:
-            self._steps_before = self.step
             self.changed_at.append(self.step)
             self.phases.append(self.phase)
             self.networks.append(self.setting.simulated)
-            self.samples = 0
+            self._steps_before, self.samples = self.step, 0
 
     def _begin(self) -> None:
         setting = self.setting

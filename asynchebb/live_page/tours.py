@@ -28,9 +28,9 @@ class Tour:
 TOURS = {
     "refractoriness": Tour(
         "Why refractoriness matters",
-        "Left, a neuron that has just learned may learn again at the next step; right, it waits for 100 steps. "
-        "Without that pause the few neurons that win first learn whole crosses; with it, the others get their turn and "
-        "the fields become single bars.",
+        "Left, a neuron that has just learned may learn again at the next step; right, it has to wait for 100 steps. "
+        "Without that pause many fields become whole crosses and some bars have no neuron of their own; with it, "
+        "nearly every structured field is a single bar, and all 28 bars are found within a million steps.",
         (
             ("asynchronous", {"schedule": Asynchronous(USUAL.r_b, 0)}),
             ("asynchronous", {"schedule": Asynchronous(USUAL.r_b, 100)}),

@@ -172,7 +172,8 @@ const plain = name => name.startsWith("FromArray") ? "your own images" : name.re
 function neuronAt(canvas, number, event) {
   const box = canvas.getBoundingClientRect(), scale = Math.min(box.width / canvas.width, box.height / canvas.height);
   const [height, width] = header.setting.shape.slice(-2), {columns} = layout(header.setting.n, height, width);
-  const column = Math.floor((event.clientX - box.left) / scale / (width + 1)), row = Math.floor((event.clientY - box.top) / scale / (height + 1));
+  const times = scale * canvas.width / (columns * (width + 1) + 1);  // of the screen's pixels per pixel of a field
+  const column = Math.floor((event.clientX - box.left) / times / (width + 1)), row = Math.floor((event.clientY - box.top) / times / (height + 1));
   return column < columns ? ordered(number)[row * columns + column] ?? null : null;
 }
 

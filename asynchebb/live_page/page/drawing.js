@@ -39,13 +39,14 @@ export function layout(n, height, width) {
   return {columns, rows: Math.ceil(n / columns)};
 }
 
+const unscaled = document.createElement("canvas");
+
 // All fields side by side in this order, with a line between them.
 export function mosaic(canvas, {data, shape}, order, signed, chosen) {
   const [n, height, width] = shape;
   const {columns, rows} = layout(n, height, width);
   const across = columns * (width + 1) + 1, down = rows * (height + 1) + 1;
-  const {context, image, words} = pixels(canvas, across, down);
-  canvas.style.imageRendering = canvas.clientWidth * devicePixelRatio < 1.5 * across ? "auto" : "pixelated";  // or it shimmers
+  const {context: small, image, words} = pixels(unscaled, across, down);
   const lut = palettes[+signed];
   order.forEach((neuron, place) => {
     const left = 1 + (place % columns) * (width + 1), top = 1 + Math.floor(place / columns) * (height + 1);
@@ -55,11 +56,19 @@ export function mosaic(canvas, {data, shape}, order, signed, chosen) {
       for (let x = 0; x < width; x++) words[to++] = lut[data[from++]];
     }
   });
-  context.putImageData(image, 0, 0);
+  small.putImageData(image, 0, 0);
+  // Enlarged by a whole number, which the browser then fits smoothly: otherwise some pixels would be wider than others.
+  const times = Math.min(4, Math.max(1, Math.ceil(canvas.clientWidth * devicePixelRatio / across)));
+  if (canvas.width !== times * across || canvas.height !== times * down) [canvas.width, canvas.height] = [times * across, times * down];
+  const context = canvas.getContext("2d");
+  context.imageSmoothingEnabled = false;
+  context.drawImage(unscaled, 0, 0, canvas.width, canvas.height);
   const place = order.indexOf(chosen);
   if (place >= 0) {
     context.strokeStyle = COLOURS[1];
-    context.strokeRect((place % columns) * (width + 1) + .5, Math.floor(place / columns) * (height + 1) + .5, width + 1, height + 1);
+    context.lineWidth = times;
+    const [x, y] = [(place % columns) * (width + 1) + .5, Math.floor(place / columns) * (height + 1) + .5];
+    context.strokeRect(times * x, times * y, times * (width + 1), times * (height + 1));
   }
 }
 
