@@ -242,6 +242,18 @@ def test_what_is_seen_can_be_kept_and_shared(chromium, live, page, tmp_path):
     page.problems.clear()
 
 
+def test_in_a_notebook_the_page_works_inside_another_one(chromium, live):
+    notebook = chromium.new_context().new_page()
+    notebook.set_content(live._repr_html_())
+    frame = notebook.frame_locator("iframe")
+    eventually(lambda: frame.locator("#frames-per-second").inner_text().isdecimal())
+    frame.locator("#play").click()
+    eventually(lambda: not live._session.playing)
+    live.play()
+    eventually(lambda: frame.locator("#play").inner_text() == "Pause")
+    notebook.context.close()
+
+
 def test_a_network_that_diverges_is_shown_as_such_and_can_be_reset(live, page):
     page.select_option("#model", "continuous")
     page.fill("#eta", "1e30")
@@ -259,7 +271,7 @@ def test_a_network_that_diverges_is_shown_as_such_and_can_be_reset(live, page):
 def test_everything_can_be_reached_by_keyboard_and_has_a_name(page):
     unnamed = page.evaluate(
         """() => [...document.querySelectorAll("button, select, input, textarea, a, canvas[tabindex]")].filter(
-             e => !(e.labels?.length || e.textContent.trim() || e.ariaLabel || e.title)).map(e => e.id || e.outerHTML)"""
+             e => !(e.labels?.length || e.textContent.trim() || e.ariaLabel || e.title)).map(e => e.outerHTML)"""
     )
     assert unnamed == []
     reached = set()

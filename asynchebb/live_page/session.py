@@ -83,7 +83,8 @@ class Session:
         return self.call(lambda: self.simulation.states[number].copy())
 
     def forget_client(self, client: object) -> None:
-        self._selected.pop(client, None)
+        with suppress(InputError):  # it has been stopped
+            self.call(lambda: self._select(client, None))
 
     # Messages
 
@@ -164,11 +165,11 @@ class Session:
     def _work(self) -> None:
         while not self._stopping.is_set():
             wait = 0.0
-            if self._frame_is_due() and (self.playback.is_watched or not self._at_full_speed):
-                self._next_frame = time.perf_counter() + 1 / FRAMES_PER_SECOND
-                self.frame_wanted.clear()
-                self.on_frame(self.frame())
             try:
+                if self._frame_is_due() and (self.playback.is_watched or not self._at_full_speed):
+                    self._next_frame = time.perf_counter() + 1 / FRAMES_PER_SECOND
+                    self.frame_wanted.clear()
+                    self.on_frame(self.frame())
                 self._test()
                 wait = self._simulate() if self.playing else IDLE
             except Diverged as error:
