@@ -40,8 +40,8 @@ def page(chromium, live):
 
 
 def number(page, name):
-    """A number as it stands on the page."""
-    return float(page.inner_text(f"#{name}").replace(",", "") or "nan")
+    """A number as it stands on the page; NaN before the first frame."""
+    return float(page.inner_text(f"#{name}").replace(",", "").replace("–", "nan"))
 
 
 def pixels(page, selector):

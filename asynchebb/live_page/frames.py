@@ -14,6 +14,7 @@ import numpy as np
 
 from asynchebb.live_page.history import Point
 from asynchebb.live_page.playback import Playback, Recent
+from asynchebb.live_page.simulation import Simulation
 
 COLUMNS = 200  # of the raster: at most so many, each a few steps wide
 TRACE = 300  # points of a neuron's rate
@@ -43,11 +44,23 @@ def unpacked(frame: bytes) -> tuple[dict[str, Any], dict[tuple[str, int], np.nda
     return header, arrays
 
 
-def of_networks(playback: Playback, points: list[Point], selected: Iterable[int]) -> list[tuple[str, int, np.ndarray]]:
-    """All arrays of a frame."""
-    shape, parts = playback.simulation.setting.shape, []
-    names = [*playback.simulation.sets]
-    parts.append(("curve_step", 0, np.array([point.stop[2] for point in points], np.float64)))
+def of_tests(simulation: Simulation, points: list[Point]) -> list[tuple[str, int, np.ndarray]]:
+    """The arrays that change only when the networks have been tested."""
+    names = [*simulation.sets]
+    parts = [("curve_step", 0, np.array([point.stop[2] for point in points], np.float64))]
+    for number in range(len(simulation.states)):
+        parts += _curves(points, number, names)
+        if points:
+            latest = points[-1].networks[number]
+            parts.append(("tuned_to", number, latest.tuned_to.astype(np.int16)))
+            parts.append(("activity", number, _of_present(latest, "mean_activity", names).astype(np.float32)))
+    return parts
+
+
+def of_networks(playback: Playback, selected: Iterable[int]) -> list[tuple[str, int, np.ndarray]]:
+    """The arrays that change all the time."""
+    shape = playback.simulation.setting.shape
+    parts: list[tuple[str, int, np.ndarray]] = []
     for number, state in enumerate(playback.simulation.states):
         W, y, recent = playback.fields(number), playback.rates(number), playback.recent(number)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -61,11 +74,6 @@ def of_networks(playback: Playback, points: list[Point], selected: Iterable[int]
             ]
             for neuron in selected:
                 parts += _neuron(neuron, number, state.M[neuron], recent)
-        parts += _curves(points, number, names)
-        if points:
-            latest = points[-1].networks[number]
-            parts.append(("tuned_to", number, latest.tuned_to.astype(np.int16)))
-            parts.append(("activity", number, _of_present(latest, "mean_activity", names).astype(np.float32)))
     return parts
 
 

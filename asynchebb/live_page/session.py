@@ -50,6 +50,9 @@ class Session:
         self._testing: Future | None = None
         self._took = 0.0  # seconds that the last test took
         self._frame = 0
+        self._tests_done = 0
+        self._tests_shown: tuple[Any, ...] = ()
+        self._test_parts: list[tuple[str, int, np.ndarray]] = []
         self._forget()
 
     def start(self) -> None:
@@ -115,6 +118,7 @@ class Session:
         """All that was measured; a new simulation has begun."""
         states = self.simulation.states
         self.history = History(sum(array.nbytes for state in states for array in state))
+        self._tests_done += 1  # the curves begin again
         self.playback.forget()
         self.trouble = ""  # why it cannot go on
         self._next_frame = self._next_test = 0.0
@@ -245,6 +249,7 @@ class Session:
                 MOST_BETWEEN_TESTS, max(LEAST_BETWEEN_TESTS, self._took / SHARE_OF_TESTS)
             )
             self.history.add(testing.result())
+            self._tests_done += 1
         present = (simulation.step, *simulation.sets)
         if self._testing is None and present != self._tested and time.perf_counter() >= self._next_test:
             self._tested = present
@@ -327,7 +332,10 @@ class Session:
             "changes": simulation.changed_at,
             "setting": settings.on_page(simulation.setting),
         }
-        return frames.packed(header, frames.of_networks(playback, self.history.curve.items, {*self._selected.values()}))
+        tests = (self._tests_done, *simulation.sets)
+        if tests != self._tests_shown:  # about once a second
+            self._tests_shown, self._test_parts = tests, frames.of_tests(simulation, self.history.curve.items)
+        return frames.packed(header, [*self._test_parts, *frames.of_networks(playback, {*self._selected.values()})])
 
     def _pace(self) -> float:
         """Steps per second over the last second."""

@@ -9,6 +9,8 @@ const withToken = (path, more = {}) => `${path}?${new URLSearchParams({...(token
 const SPEEDS = [10, 30, 100, 300, 1e3, 3e3, 1e4, 3e4, 1e5, 3e5, null];  // steps per second
 const TYPES = {uint8: Uint8Array, uint16: Uint16Array, int16: Int16Array, float32: Float32Array, float64: Float64Array};
 
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
 let socket, header, parts, tours = {}, chosen = null, touring = null, waiting = null, arrived = [], lastFrame = 0;
 
 // The connection
@@ -130,8 +132,12 @@ function ordered(number) {
   return neurons.sort((a, b) => rank(a) - rank(b));
 }
 
+let measured = "";
 function measures() {
   const {networks} = header.setting, steps = parts["curve_step/0"].data;
+  const now = [steps.length, steps.at(-1), header.sets, header.changes, networks.length, innerWidth, dark.matches].join();
+  if (now === measured) return;  // they change about once a second
+  measured = now;
   document.querySelectorAll("[data-curve]").forEach(canvas => {
     const name = canvas.dataset.curve, lines = [], latest = [];
     networks.forEach((_, number) => {
