@@ -6,20 +6,24 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 CODE := asynchebb tests benchmarks examples conftest.py  # what a user leaves in the clone is not ours to check
 
-.PHONY: help setup reproduce paper search test check bench bench-gpu sweep compare examples lock pictures graph lowest clean
+.PHONY: help setup reproduce paper search live test check bench bench-gpu bench-live sweep compare examples lock pictures \
+        screenshots graph lowest clean
 
 help:
 	@echo "make reproduce   recompute every figure of the paper and judge every claim (reproduction/index.html)"
 	@echo "make paper       the same with ten million steps per run, as in the paper (paper/index.html)"
 	@echo "make search      search hundreds of settings for one that reproduces figures 1, 2 and 3 together (retention/)"
+	@echo "make live        watch a network learn in the browser"
 	@echo "make test        lint, type checks, all tests, and the code blocks in the documentation"
 	@echo "make check       lint, type checks and the tests that need no compiling, in less than a minute"
 	@echo "make bench       speed compared with other systems, scaling, cold start, memory (benchmarks/)"
 	@echo "make bench-gpu   speed of the gpu engine on this machine's GPU (benchmarks/gpu.json)"
+	@echo "make bench-live  the live page's speed, and its memory over an hour (benchmarks/live.md)"
 	@echo "make sweep       a thousand networks: thresholds, refractory periods and holds (thresholds/)"
 	@echo "make compare     the networks compared with scikit-learn's methods (comparison/, docs/comparison.md)"
 	@echo "make examples    run the scripts in examples/ and draw their figures (docs/images/examples/)"
 	@echo "make pictures    rebuild the README's figures, docs/claims.md and docs/measured.md from the reproduction"
+	@echo "make screenshots take the pictures of the live page; needs Chromium (docs/images/)"
 	@echo "make graph       put the graph of the package's modules into CONTRIBUTING.md"
 	@echo "make lowest      test with the lowest versions of the dependencies that pyproject.toml allows (.venv-lowest)"
 	@echo "make lock        write the versions installed in .venv to requirements.txt"
@@ -44,6 +48,9 @@ paper: setup
 search: setup
 	$(BIN)/python examples/retention_search.py retention
 	cp retention/settings.csv asynchebb/reproduction/experiments/retention_search.csv
+
+live: setup
+	$(BIN)/asynchebb live
 
 test: setup
 	$(BIN)/ruff check $(CODE)
@@ -75,6 +82,9 @@ bench-gpu: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[gpu]'
 	$(BIN)/python benchmarks/gpu.py
 	$(BIN)/python benchmarks/gpu_cycles.py
+
+bench-live: setup
+	$(BIN)/python benchmarks/live.py
 
 sweep: setup
 	$(BIN)/asynchebb sweep run examples/thresholds.toml --out thresholds
@@ -108,6 +118,9 @@ pictures: setup
 	cp reproduction/claims.md reproduction/measured.md docs/
 	$(BIN)/asynchebb run --samples 2000 --snapshots 40 --out reproduction/forming.nc
 	$(BIN)/asynchebb movie reproduction/forming.nc --neurons 64 --seconds 8 --out docs/images/forming.gif
+
+screenshots: setup
+	$(BIN)/python tests/live_browser.py docs/images
 
 lowest: setup
 	$(BIN)/python tests/lowest.py .venv-lowest

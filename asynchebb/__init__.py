@@ -37,6 +37,7 @@ if _TYPE_CHECKING:
     from asynchebb import plot
     from asynchebb.estimators import AsyncHebbian, ContinuousHebbian, DiscreteHebbian, HebbianNetwork, OnOff, Outliers
     from asynchebb.estimators.model_file import load_model, save_model
+    from asynchebb.live_page import live
 
 __version__ = _version("asynchebb")
 
@@ -48,6 +49,7 @@ _LATER = {
         "estimators",
     ),
     **dict.fromkeys(("load_model", "save_model"), "estimators.model_file"),
+    "live": "live_page",
 }
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from asynchebb import progress
-from asynchebb.cli import learn, shared, sweep
+from asynchebb.cli import learn, live, shared, sweep
 from asynchebb.cli.shared import print_table
 
 app = typer.Typer(
@@ -22,7 +22,7 @@ RESUME = "the same command resumes"
 
 
 app.add_typer(sweep.app, name="sweep")
-for command in (learn.learn, learn.encode, learn.compare):
+for command in (learn.learn, learn.encode, learn.compare, live.live):
     app.command()(command)
 
 

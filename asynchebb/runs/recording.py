@@ -12,7 +12,7 @@ import os
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 # A snapshot of a small network that was computed this quickly is not worth saving: it stays in memory.
 NOT_WORTH_A_FILE, SMALL = 1.0, 2**22  # seconds since the last part, bytes
+
+# The phase that a snapshot lies in, how many of its samples were shown, and the step since the start (`Run.stops`).
+Stop = tuple[int, int, int]
 
 # A snapshot, on disk or still in memory.
 Part = Path | dict[str, Any]
@@ -98,7 +101,9 @@ def saving(
         if not file.exists():
             make_writable("path", folder.parent, folder)
             parts, diverged = yield from _run(run, engine, folder, on_progress)
-            whole = _assemble(run, engine, file, parts, diverged)
+            attributes = _attributes(run, engine, diverged)
+            whole = _assemble(run, file, parts, run.stops()[: len(parts)], attributes)
+            whole = whole if diverged is None else None
     except FileNotFoundError:
         if not file.exists():  # otherwise another process has finished the same run and removed its parts
             raise
@@ -214,13 +219,25 @@ def _arrays(part: Part) -> Iterator[Mapping[str, Any]]:
             yield arrays
 
 
+def write(
+    run: Run, engine: str, file: Path, snapshots: Sequence[Snapshot], stops: Sequence[Stop], **attributes: Any
+) -> None:
+    """Save snapshots that were taken at other moments than those that the run plans, or by hand."""
+    folder = _parts_folder(file)
+    folder.mkdir()
+    try:
+        parts: list[Part] = [_to_save(snapshot) for snapshot in snapshots]
+        _assemble(run, file, parts, stops, _attributes(run, engine, None) | attributes)
+    finally:
+        folder.rmdir()
+
+
 def _assemble(
-    run: Run, engine: str, file: Path, parts: list[Part], diverged: int | None
+    run: Run, file: Path, parts: list[Part], stops: Sequence[Stop], attributes: dict[str, Any]
 ) -> dict[str, np.ndarray] | None:
-    """Write all parts to one NetCDF file; returns its content if all were in memory and the run has not diverged."""
+    """Write all parts to one NetCDF file; returns its content if all were in memory."""
     from asynchebb.runs import netcdf
 
-    stops = run.stops()[: len(parts)]
     shown = [sum(phase.samples for phase in run.phases[:p]) + sample for p, sample, _ in stops]
     n, m = run.network.n, run.network.m
     sizes = dict(snapshot=len(parts), neuron=n, presynaptic=n, input=m, window=equations.window(run.network.schedule))
@@ -240,7 +257,7 @@ def _assemble(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with (
         atomic(file, _parts_folder(file)) as temporary,
-        netcdf.writing(temporary, sizes, variables, _attributes(run, engine, diverged)) as out,
+        netcdf.writing(temporary, sizes, variables, attributes) as out,
     ):
         whole = {
             "step": np.array([step for *_, step in stops]),
@@ -255,7 +272,7 @@ def _assemble(
             out.put(name, array)
         if len(in_memory) < len(parts):
             _put_each(parts, shown, out)
-    return whole if len(in_memory) == len(parts) and diverged is None else None
+    return whole if len(in_memory) == len(parts) else None
 
 
 def _joined(parts: list[dict[str, Any]]) -> dict[str, np.ndarray]:

@@ -80,15 +80,22 @@ def live(run: Run, engine: str, after: Snapshot | None, on_progress: Callable[[i
 
 
 def work(
-    run: Run, after: Snapshot | None, on_progress: Callable[[int], object], on_gpu: bool
+    run: Run,
+    after: Snapshot | None,
+    on_progress: Callable[[int], object],
+    on_gpu: bool,
+    pieces: Callable[[], int] | None = None,
 ) -> Generator[Call | Snapshot, Any, None]:
-    """The run as the calls that it consists of, which are to be answered by the new state, and its snapshots."""
-    tests = [probe.stimulus.sample(_rng(run, 2, q), probe.samples) for q, probe in enumerate(run.probes)]
+    """The run as the calls that it consists of, which are to be answered by the new state, and its snapshots.
+
+    `pieces` is asked how many stimuli the next call is to show, at most; by default as many as take about SECONDS.
+    """
+    tests = test_stimuli(run)
     stops = run.stops()
     if after is None:
-        first, state = 1, run.network.init(_rng(run, 0), run.dtype)
+        first, state = 1, initial_state(run)
         on_progress(0)
-        yield (yield from _snapshot(run, 0, 0, state, {}, tests, on_progress, on_gpu))
+        yield (yield from tested(run, 0, 0, state, {}, tests, on_progress, on_gpu))
     else:
         first, state = after.number + 1, after.state
     fired = np.zeros(2, np.int64)
@@ -97,7 +104,7 @@ def work(
         start = stops[number - 1][1] if stops[number - 1][0] == phase else 0
         hold, from_rest = run.phases[phase].hold, run.phases[phase].from_rest
         recorded: dict[str, list[np.ndarray]] = {name: [] for name in run.trace}
-        for X, done in _stimuli(run, phase, start, end, on_gpu):
+        for X, done in _stimuli(run, phase, start, end, on_gpu, pieces):
             call = engines.call(run.network, state, X, hold, run.trace, from_rest)
             state = yield call
             fired += call.traces.fired
@@ -106,11 +113,23 @@ def work(
             on_progress(step - (end - done) * hold + number * run.steps_per_test)
         traces.check_spikes(run.network.dynamics, fired, warns=number == len(stops) - 1)
         traced = {name: _over_time(name, np.concatenate(values)) for name, values in recorded.items()}
-        yield (yield from _snapshot(run, number, step, state, traced, tests, on_progress, on_gpu))
+        yield (yield from tested(run, number, step, state, traced, tests, on_progress, on_gpu))
 
 
-def _stimuli(run: Run, phase: int, start: int, end: int, on_gpu: bool) -> Iterator[tuple[np.ndarray, int]]:
-    """The phase's stimuli from start to end, in chunks that take about SECONDS to learn.
+def initial_state(run: Run) -> State:
+    """The untrained network."""
+    return run.network.init(_rng(run, 0), run.dtype)
+
+
+def test_stimuli(run: Run) -> list[np.ndarray]:
+    """What each probe shows."""
+    return [probe.stimulus.sample(_rng(run, 2, q), probe.samples) for q, probe in enumerate(run.probes)]
+
+
+def _stimuli(
+    run: Run, phase: int, start: int, end: int, on_gpu: bool, pieces: Callable[[], int] | None
+) -> Iterator[tuple[np.ndarray, int]]:
+    """The phase's stimuli from start to end, in chunks that take about SECONDS to learn, or as large as `pieces` says.
 
     Their sizes are powers of 2, so that runs that go on side by side keep the same pace.
     """
@@ -124,7 +143,7 @@ def _stimuli(run: Run, phase: int, start: int, end: int, on_gpu: bool) -> Iterat
     piece = least = min(least, largest)
     blocks: dict[int, np.ndarray] = {}  # those that are shown now
     while start < end:
-        stop = min(end, start + piece)
+        stop = min(end, start + (pieces() if pieces else piece))
         if not on_gpu:
             stop = min(stop, (start // BLOCK + 1) * BLOCK)
         needed = range(start // BLOCK, (stop - 1) // BLOCK + 1)
@@ -142,7 +161,7 @@ def _rng(run: Run, *key: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(run.seed, spawn_key=key))
 
 
-def _snapshot(
+def tested(
     run: Run,
     number: int,
     step: int,
