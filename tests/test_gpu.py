@@ -5,6 +5,7 @@ import gc
 import inspect
 import os
 import subprocess
+import time
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -451,6 +452,18 @@ def test_a_run_is_resumed_to_the_same_bits(card):
     assert np.array_equal(whole[-1].state.W, rest[-1].state.W) and np.array_equal(whole[-1].state.M, rest[-1].state.M)
     [*_, slow] = ah.simulate(a_run(), "reference")
     assert whole[-1].measures["error"] == pytest.approx(slow.measures["error"], abs=1e-3)
+
+
+def test_a_live_page_runs_on_it(card):
+    network = ah.asynchronous(30, 36)
+    page = ah.live(network, BARS, engine="gpu")
+    while page._session.simulation.step < 3000:
+        time.sleep(0.05)
+    page.stop()
+    simulation = page._session.simulation
+    run = ah.Run(network, ah.Phase(BARS, simulation.samples, simulation.setting.hold, 1, simulation.setting.from_rest))
+    *_, last = ah.simulate(run, "gpu")
+    assert simulation.engine == "gpu" and np.array_equal(page.state.W, last.state.W)
 
 
 def test_works_side_by_side_give_the_same_as_one_after_another(card, tmp_path):

@@ -467,6 +467,7 @@ def test_the_command_refuses_what_it_cannot_show():
     for arguments, said in (
         (["--model", "spiking"], "model is 'spiking'; it must be one of asynchronous, continuous, discrete"),
         (["--stimulus", "Bars(0)"], "Bars.p is 0"),
+        (["--engine", "gpus"], "engine is 'gpus'; the engines are"),
         (["--n", "5000"], "n is 5000; it must be a whole number from 1 to 2,000"),
     ):
         done = subprocess.run([COMMAND, "live", "--no-browser", *arguments], capture_output=True, text=True, timeout=60)

@@ -20,6 +20,7 @@ def live(
     stimulus: shared.Stimulus = "Crossbars(14)",
     n: shared.N = 500,
     seed: shared.Seed = 0,
+    engine: shared.Engine = "cpu",
     port: Port = None,
     host: Host = "127.0.0.1",
     no_browser: NoBrowser = False,
@@ -38,7 +39,7 @@ def live(
         one_of("model", model, MODELS)
         shown = notation.parse("stimulus", stimulus)
         check_stimulus(shown)
-        session = Session(beginning(MODELS[model](n, shown.m), shown, seed=seed))
+        session = Session(beginning(MODELS[model](n, shown.m), shown, seed=seed), engine)
         page = Live(session, host=host, port=port)
     try:
         if port is None and page.port != PORT:

@@ -62,7 +62,12 @@ class Live:
 
 
 def live(
-    network: Network | None = None, stimulus: Stimulus | None = None, *, seed: int = 0, port: int | None = None
+    network: Network | None = None,
+    stimulus: Stimulus | None = None,
+    *,
+    seed: int = 0,
+    engine: str = "cpu",
+    port: int | None = None,
 ) -> Live:
     """Watch a network learn, in the output cell of a notebook or at the `url` of what is returned.
 
@@ -70,4 +75,4 @@ def live(
     """
     stimulus = Crossbars() if stimulus is None else stimulus
     network = asynchronous(m=getattr(stimulus, "m", 196)) if network is None else network
-    return Live(Session(beginning(network, stimulus, seed=seed)), port=port, framed=True)
+    return Live(Session(beginning(network, stimulus, seed=seed), engine), port=port, framed=True)

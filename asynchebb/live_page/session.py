@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from asynchebb import engines
 from asynchebb.checks import InputError, one_of, positive
 from asynchebb.live_page import as_python, frames
 from asynchebb.live_page import setting as settings
@@ -37,7 +38,7 @@ class Session:
     """Networks that learn in a thread of their own. `call` has a function called in it; `do` carries out a message."""
 
     def __init__(self, setting: Setting, engine: str = "cpu", playing: bool = True) -> None:
-        self.simulation = Simulation(setting, engine)
+        self.simulation = Simulation(setting, engines.resolved(engine, len(setting.networks)))
         self.playback = Playback(self.simulation)
         self.playing = playing
         self.speed: float | None = None  # steps per second; None: as fast as possible
