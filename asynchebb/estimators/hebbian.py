@@ -47,6 +47,13 @@ TOO_STRONG = 100 * NORM  # a sample of this norm would ruin the weights
 class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters):
     """Base class of the models; each adds a `schedule()`.
 
+    >>> class Restless(ah.HebbianNetwork):
+    ...     def schedule(self):
+    ...         return ah.Asynchronous(r_b=1, r_r=0)
+    >>> X = ah.Crossbars(6).sample(np.random.default_rng(0), 20)
+    >>> Restless(40, max_iter=1, hold=100, random_state=0).fit(X).components_.shape
+    (40, 36)
+
     Attributes
     ----------
     components_ : (n_components, n_features), the feed-forward weights W
