@@ -89,8 +89,8 @@ compare: setup
 	$(BIN)/python benchmarks/estimator.py
 	mkdir -p docs/images
 	for data in $(COMPARED); do cp comparison/$$data-32/comparison.png docs/images/comparison-$$data.png; done
-	{ echo "Made by \`make compare\`."; \
-	  for data in $(COMPARED); do for n in $(COMPONENTS); do echo; cat comparison/$$data-$$n/comparison.md; done; \
+	{ echo "# All results of the comparison"; echo; echo "Made by \`make compare\`."; \
+	  for data in $(COMPARED); do for n in $(COMPONENTS); do echo; sed "s/^#/##/" comparison/$$data-$$n/comparison.md; done; \
 	  echo; echo "![$$data](images/comparison-$$data.png)"; done; } > docs/comparison.md
 
 EXAMPLES := bars digits_probe class_incremental natural_patches own_rule spiking stream

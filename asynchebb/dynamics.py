@@ -1,4 +1,6 @@
-"""Dynamics: how the drive Σ_j w_ij x_j − Σ_j m_ij y_j moves a neuron's state u_i and rate y_i.
+"""Dynamics: how the drive moves a neuron's state u_i and rate y_i.
+
+    drive_i = Σ_j w_ij x_j − Σ_j m_ij y_j
 
 Dynamics may be `additive`: for a neuron at rest, whose u_i stays as it is without drive, several
 steps at which it is silent are one step with the summed drive, and a larger drive never gives a

@@ -136,9 +136,9 @@ def mean_similarity(A: np.ndarray, B: np.ndarray, activity: np.ndarray) -> Simil
 def count_fields(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> Fields:
     """Count receptive fields by template: how many show a single factor (a bar), how many a pair (a cross)?
 
-    single: cos(w_i, f) > 0.85 for the nearest factor f, and above the cosine with the nearest pair
-    mixed: cos(w_i, max(f, f')) > 0.85 for the nearest pair, and above the cosine with the nearest factor
-    distinct: factors that are nearest to at least one single field
+    - single: cos(w_i, f) > 0.85 for the nearest factor f, and above the cosine with the nearest pair
+    - mixed: cos(w_i, max(f, f')) > 0.85 for the nearest pair, and above the cosine with the nearest factor
+    - distinct: factors that are nearest to at least one single field
 
     >>> bars = ah.Crossbars(6)
     >>> fields = np.concatenate([bars.factors(), bars.sample(np.random.default_rng(0), 5)])

@@ -27,6 +27,11 @@ class Public(NamedTuple):
         """The part of the package that it belongs to: rules, runs."""
         return self.module.partition(".")[0]
 
+    def position(self) -> tuple[str, int]:
+        """Where it is defined, to put names in order."""
+        module = importlib.import_module(f"asynchebb.{self.module}")
+        return self.module, [*vars(module)].index(self.name.rpartition(".")[2])
+
     @property
     def documentation(self) -> str:
         """Its docstring; of a constant, the text after its definition."""
