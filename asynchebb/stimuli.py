@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +31,10 @@ class _Image(_Shown):
     """Base class of square images of p × p pixels."""
 
     p: int
+
+    if TYPE_CHECKING:  # a list of several kinds of images is a list of stimuli
+
+        def sample(self, rng: np.random.Generator, count: int) -> np.ndarray: ...
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -5,9 +5,10 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE / "extensions"), str(HERE.parent / "tests")]  # public names and the module graph are tested
+# tests/ knows the public names, the tutorials and the graph of modules.
+sys.path[:0] = [str(HERE / "extensions"), str(HERE.parent / "tests")]
 
-import notebooks  # noqa: E402
+import tutorials  # noqa: E402
 
 project = "asynchebb"
 author = "The asynchebb developers"
@@ -28,7 +29,7 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
 
 # Notebooks
-nb_custom_formats = {f"tutorials/{name}.md": ("notebooks.read", {}, False) for name in notebooks.names()}
+nb_custom_formats = {f"tutorials/{name}.md": ("notebooks.read", {}, False) for name in tutorials.sources()}
 nb_execution_mode = "force"
 nb_execution_in_temp = True
 nb_execution_timeout = 120
@@ -38,6 +39,7 @@ nb_ipywidgets_js: dict[str, dict[str, str]] = {}
 # Docstrings
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -73,6 +74,18 @@ class Run:
     trace: tuple[str, ...] = ("updates", "active")
     seed: int = 0
     dtype: str = "float32"
+
+    if TYPE_CHECKING:  # a single phase or probe may be given, or any number of them
+
+        def __init__(
+            self,
+            network: Network,
+            phases: Phase | Iterable[Phase],
+            probes: Probe | Iterable[Probe] = ...,
+            trace: tuple[str, ...] = ...,
+            seed: int = ...,
+            dtype: str = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, Network):

@@ -88,5 +88,3 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("equations", Equations)
     app.connect("autodoc-process-docstring", typeset_docstring, priority=100)  # before napoleon
     return {"parallel_read_safe": True, "parallel_write_safe": True}
-
-

@@ -16,7 +16,6 @@ import module_graph
 import public
 from sphinx.application import Sphinx
 
-
 DOCS = Path(__file__).parents[1]
 HOME = DOCS.parent
 GENERATED = DOCS / "generated"
@@ -115,7 +114,8 @@ def reference() -> Iterator[tuple[str, str]]:
 
 def documented(name: public.Public) -> list[str]:
     if isinstance(name.value, type):
-        return [f".. autoclass:: asynchebb.{name.name}", "   :members:"]
+        fields = ", ".join(getattr(name.value, "_fields", ()))  # of a named tuple, which say nothing by themselves
+        return [f".. autoclass:: asynchebb.{name.name}", "   :members:", f"   :exclude-members: {fields}"]
     if callable(name.value):
         return [f".. autofunction:: asynchebb.{name.name}"]
     text = docstrings.as_rst(name.documentation)
@@ -166,5 +166,3 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", lambda app, config: write(app))
     app.connect("source-read", move_links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
-
-
