@@ -119,7 +119,7 @@ def documented(name: public.Public) -> list[str]:
     if callable(name.value):
         return [f".. autofunction:: asynchebb.{name.name}"]
     text = docstrings.as_rst(name.documentation)
-    return [f".. py:data:: asynchebb.{name.name}", "", textwrap.indent(text, "   ")]
+    return [f".. py:data:: {name.name}", "", textwrap.indent(text, "   ")]
 
 
 def gallery() -> str:
