@@ -24,6 +24,16 @@ def read(text: str) -> NotebookNode:
     return v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
 
 
+def spread(app: Sphinx, env: object, pages: list[str]) -> None:
+    """Put notebooks, which take longest, among the other pages: processes get parts of this list."""
+    mine = [page for page in pages if page.startswith("tutorials/")]
+    others = [page for page in pages if page not in mine]
+    each = len(others) // max(1, len(mine)) + 1
+    for number, page in enumerate(mine):
+        others.insert(number * (each + 1), page)
+    pages[:] = others
+
+
 def link(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
     """Tell the page's header where its notebook is."""
     if page in [f"tutorials/{name}" for name in tutorials.sources()]:
@@ -40,6 +50,7 @@ def keep(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     if hasattr(KernelManager, "transport_encryption"):  # without, each notebook warns that it could be overheard
         KernelManager.transport_encryption.default_value = "auto"
+    app.connect("env-before-read-docs", spread)
     app.connect("html-page-context", link)
     app.connect("build-finished", keep)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
