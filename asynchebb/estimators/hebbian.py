@@ -56,19 +56,31 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
 
     Attributes
     ----------
-    components_ : (n_components, n_features), the feed-forward weights W
-    lateral_ : (n_components, n_components), the lateral weights M
-    activity_ : (n_components,), the rates y after the last sample shown
-    readout_ : (n_components, n_features), the linear readout D of data divided by `scale_`; computed when asked for
-    reconstruction_err_ : |X − X̂|, the Frobenius norm as in scikit-learn's NMF, for the data shown; computed when asked
-        for, from the sample that the model keeps
-    validation_scores_ : cos(x, Wᵀy) on the held-out samples after each pass of `fit`, if `tol` is a number
-    scale_ : the divisor for the data
-    n_components_ : number of neurons
-    n_iter_ : number of passes of `fit`, or of calls to `partial_fit`
-    n_samples_seen_ : number of samples shown since `fit` or the stream began
-    image_shape_ : (height, width) if the data were images (samples, height, width), else None
-    state_ : all variables that change while the network runs, an `ah.State`
+    components_ : array of shape (n_components, n_features)
+        The feed-forward weights W.
+    lateral_ : array of shape (n_components, n_components)
+        The lateral weights M.
+    activity_ : array of shape (n_components,)
+        The rates y after the last sample shown.
+    readout_ : array of shape (n_components, n_features)
+        The linear readout D of data divided by `scale_`; computed when asked for.
+    reconstruction_err_ : float
+        |X − X̂|, the Frobenius norm as in scikit-learn's NMF, for the data shown; computed when asked for, from the
+        sample that the model keeps.
+    validation_scores_ : list of float
+        cos(x, Wᵀy) on the held-out samples after each pass of `fit`, if `tol` is a number.
+    scale_ : float
+        The divisor for the data.
+    n_components_ : int
+        Number of neurons.
+    n_iter_ : int
+        Number of passes of `fit`, or of calls to `partial_fit`.
+    n_samples_seen_ : int
+        Number of samples shown since `fit` or the stream began.
+    image_shape_ : tuple or None
+        (height, width) if the data were images (samples, height, width), else None.
+    state_ : ah.State
+        All variables that change while the network runs.
     """
 
     _weakens = False  # whether `fit` has found outliers

@@ -12,7 +12,7 @@ FUNCTIONS = ("exp", "max", "min", "cos", "mean", "median", "Exp")
 NAMES = ("dt", "drive", "target", "scale", "hold", "spikes")  # variables of more than one letter
 
 TOKEN = re.compile(
-    r"""(?P<variable>Σ|√|(?:Δ|∂)?(?:x̂|[^\W\d_]+|[A-Z])ᵀ?(?:_\{[^}]*\}|_\w+)?[²]?)
+    r"""(?P<variable>(?:Σ|√|Δ?(?:x̂|[^\W\d_]+))(?:_\{[^}]*\}|_\w+)?²?)
     |(?P<number>\d+(?:\.\d+)?(?:e-?\d+)?[²]?)
     |(?P<space>\s+)
     |(?P<close>[\])|][₊²]?)
