@@ -15,8 +15,7 @@ from sphinx.util.docutils import SphinxDirective
 from asynchebb.equations import statement
 
 CODE = re.compile(r"(`[^`]+`)")
-# What reStructuredText would take for more than text; napoleon takes care of the names of parameters.
-MARKUP = re.compile(r"[|*\\]|(?<=\w)_(?!\w| :)")
+MARKUP = re.compile(r"[|*\\]|(?<=\w)_(?!\w)")  # what reStructuredText would take for more than text
 
 
 def paragraphs(text: str) -> list[str]:
