@@ -4,10 +4,10 @@ BIN := .venv/bin
 # Containers often forbid Python to write bytecode. Then every process, and workers are processes, would compile all
 # that it imports: five seconds each.
 export PYTHONDONTWRITEBYTECODE :=
-CODE := asynchebb tests benchmarks examples conftest.py  # what a user leaves in the clone is not ours to check
+CODE := asynchebb tests benchmarks examples docs/conf.py docs/look.py docs/extensions conftest.py  # what a user leaves in the clone is not ours to check
 
-.PHONY: help setup reproduce paper search live test check bench bench-gpu bench-live sweep compare examples lock pictures \
-        screenshots graph lowest clean
+.PHONY: help setup reproduce paper search live test check docs docs-serve tutorials bench bench-gpu bench-live sweep compare
+.PHONY: examples pictures screenshots graph lowest release-check lock clean
 
 help:
 	@echo "make reproduce   recompute every figure of the paper and judge every claim (reproduction/index.html)"
@@ -16,6 +16,9 @@ help:
 	@echo "make live        watch a network learn in the browser"
 	@echo "make test        lint, type checks, all tests, and the code blocks in the documentation"
 	@echo "make check       lint, type checks and the tests that need no compiling, in less than a minute"
+	@echo "make docs        the documentation as a site, with tutorials that are run (site/index.html)"
+	@echo "make docs-serve  the same, opened in a browser"
+	@echo "make tutorials   run all tutorials as tests; \`make test\` runs the first"
 	@echo "make bench       speed compared with other systems, scaling, cold start, memory (benchmarks/)"
 	@echo "make bench-gpu   speed of the gpu engine on this machine's GPU (benchmarks/gpu.json)"
 	@echo "make bench-live  the live page's speed, and its memory over an hour (benchmarks/live.md)"
@@ -26,7 +29,8 @@ help:
 	@echo "make screenshots take the pictures of the live page; needs Chromium (docs/images/)"
 	@echo "make graph       put the graph of the package's modules into CONTRIBUTING.md"
 	@echo "make lowest      test with the lowest versions of the dependencies that pyproject.toml allows (.venv-lowest)"
-	@echo "make lock        write the versions installed in .venv to requirements.txt"
+	@echo "make release-check  build the package, install and try it with every Python found, oldest and newest versions (dist/)"
+	@echo "make lock        write the versions installed in .venv and .venv-docs to requirements.txt and requirements-docs.txt"
 
 setup: .venv/installed
 
@@ -52,28 +56,55 @@ search: setup
 live: setup
 	$(BIN)/asynchebb live
 
+# The package's types, and those that a user of the tutorials meets.
+TYPES := { $(BIN)/mypy && $(BIN)/python tests/tutorials.py; }
+# A document in one process: its blocks build on each other.
+DOCUMENTS := $(BIN)/python -m pytest -n 2 --dist loadfile
 test: setup
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -n 2 tests && wait $$types  # mypy needs one core, and a while
-	$(BIN)/python -m pytest -n 2 --dist loadfile README.md docs  # a document in one process: its blocks build on each other
+	$(TYPES) & types=$$!; $(BIN)/python -m pytest -n 2 tests && wait $$types  # mypy needs one core, and a while
+	$(DOCUMENTS) README.md docs/*.md docs/tutorials/ten_minutes.md  # `make tutorials` runs the others
 
 # The edit loop: what needs no compiling.
-QUICK := bad_input contracts experiments grid metrics model modules oracles stimuli
+QUICK := bad_input contracts documentation experiments grid metrics model modules oracles stimuli
 check: setup
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -n 2 -k "not cpu and not whole" $(QUICK:%=tests/test_%.py) && wait $$types
+	$(TYPES) & types=$$!; $(BIN)/python -m pytest -n 2 -k "not cpu and not whole" $(QUICK:%=tests/test_%.py) && wait $$types
+
+tutorials: setup
+	$(DOCUMENTS) docs/tutorials
+
+# An environment with packages of its own, on top of .venv.
+SITE := -c 'import site; print(site.getsitepackages()[0])'
+define on_top
+	$(PYTHON) -m venv $(1)
+	echo "import site; site.addsitedir('$$($(BIN)/python $(SITE))')" > "$$($(1)/bin/python $(SITE))/asynchebb.pth"
+endef
+
+# What builds the site is large, and tests need none of it: it has an environment and a list of its own.
+DOCS := .venv-docs/bin/python
+.venv-docs/installed: .venv/installed requirements-docs.txt
+	$(call on_top,.venv-docs)
+	xargs -P 2 -n 20 $(DOCS) -m pip install --quiet --disable-pip-version-check --no-deps --no-compile < requirements-docs.txt
+	touch $@
+
+docs: .venv-docs/installed
+	$(DOCS) -m sphinx -b html -j 2 -W --keep-going -d build/site/doctrees docs build/site/html
+	rm -rf site && cp -r build/site/html site  # notebooks are left beside the folder that they are built into
+	$(DOCS) docs/look.py site
+
+docs-serve: docs
+	(sleep 1; $(PYTHON) -m webbrowser -t http://localhost:8000) & $(PYTHON) -m http.server --bind 127.0.0.1 --directory site 8000
 
 # The peers that it compares with live in an environment of their own, on top of .venv; one that cannot
 # be installed says so in its row. `make bench PEERS=all` takes in Brian2 and ANNarchy too.
 PEERS := usual
 BENCH := .venv-bench/bin/python
 INSTALL_PEERS := $(BENCH) -m pip install --quiet --disable-pip-version-check
-SITE := -c 'import site; print(site.getsitepackages()[0])'
 bench: setup
-	$(PYTHON) -m venv .venv-bench
-	echo "import site; site.addsitedir('$$($(BIN)/python $(SITE))')" > "$$($(BENCH) $(SITE))/asynchebb.pth"
+	$(call on_top,.venv-bench)
 	-$(INSTALL_PEERS) -r benchmarks/requirements.txt
 	$(if $(filter all,$(PEERS)),-$(INSTALL_PEERS) -r benchmarks/requirements-all.txt)
 	$(BENCH) benchmarks/bench.py $(PEERS)
@@ -99,8 +130,8 @@ compare: setup
 	$(BIN)/python benchmarks/estimator.py
 	mkdir -p docs/images
 	for data in $(COMPARED); do cp comparison/$$data-32/comparison.png docs/images/comparison-$$data.png; done
-	{ echo "Made by \`make compare\`."; \
-	  for data in $(COMPARED); do for n in $(COMPONENTS); do echo; cat comparison/$$data-$$n/comparison.md; done; \
+	{ echo "# All results of the comparison"; echo; echo "Made by \`make compare\`."; \
+	  for data in $(COMPARED); do for n in $(COMPONENTS); do echo; sed "s/^#/##/" comparison/$$data-$$n/comparison.md; done; \
 	  echo; echo "![$$data](images/comparison-$$data.png)"; done; } > docs/comparison.md
 
 EXAMPLES := bars digits_probe class_incremental natural_patches own_rule spiking stream
@@ -125,11 +156,19 @@ screenshots: setup
 lowest: setup
 	$(BIN)/python tests/lowest.py .venv-lowest
 
-lock: setup
-	$(BIN)/python -m pip list --format=freeze --exclude-editable --exclude asynchebb --exclude pip --exclude setuptools > requirements.txt
+# Builds what would be published, and tries it as its users would.
+release-check: setup
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check build twine uv packaging
+	.venv-release/bin/python tests/release.py
+
+LISTED := -m pip list --format=freeze --exclude-editable --exclude asynchebb --exclude pip --exclude setuptools
+lock: .venv-docs/installed
+	$(BIN)/python $(LISTED) > requirements.txt
+	$(DOCS) $(LISTED) --path "$$($(DOCS) $(SITE))" > requirements-docs.txt
 
 graph: setup
 	$(BIN)/python tests/modules.py --write
 
 clean:
-	rm -rf .venv .venv-bench .venv-lowest .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-bench .venv-docs .venv-lowest .venv-release build dist docs/generated site .pytest_cache .mypy_cache .ruff_cache

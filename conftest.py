@@ -35,7 +35,7 @@ def back(namespace):
 
 pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser(), CodeBlockParser("bash", run_commands)],
-    patterns=["README.md", "docs/*.md"],
+    patterns=["README.md", "docs/*.md", "docs/tutorials/*.md"],
     setup=in_empty_folder,
     teardown=back,
 ).pytest()

@@ -15,7 +15,14 @@ ADDED_LATER = "added later"
 
 
 class InputError(ValueError):
-    """An argument that cannot be used; the message names it, its value and what is accepted."""
+    """An argument that cannot be used; the message names it, its value and what is accepted.
+
+    >>> try:
+    ...     ah.Crossbars(p=1)
+    ... except ah.InputError as error:
+    ...     print(error)
+    Crossbars.p is 1; it must be a whole number of at least 2
+    """
 
 
 def real(name: str, value: object) -> None:

@@ -22,6 +22,9 @@ class Dynamics(Protocol):
     It may take and give more (`equations.METHODS`): spiking neurons have step(u_i, y_i, drive_i), which gives
     u_i, y_i and s_i, the spikes. `additive = True` says that the drive is added to u_i, and `decay` is the
     factor by which y_i falls where there is no spike; engines may use both.
+
+    >>> isinstance(ah.Projected(), ah.contracts.Dynamics)
+    True
     """
 
     @property
@@ -33,6 +36,9 @@ class Rule(Protocol):
     """The leaks λ_w and λ_m, and η_i, for which activity may be accumulated in a_i.
 
     `floor` is φ, which is subtracted from lateral changes; 0 if there is none.
+
+    >>> isinstance(ah.Oja(), ah.contracts.Rule), isinstance(ah.Discrete(), ah.contracts.Rule)
+    (True, False)
     """
 
     def leak_w(self, y_i: Number) -> Number: ...
@@ -45,6 +51,9 @@ class Schedule(Protocol):
     """gate(y_i, c_i, k, hold): does the neuron change its weights at step k of a presentation, and its new c_i.
 
     With n_i after y_i, it is given the number of the neuron's spikes in the last `window` steps.
+
+    >>> isinstance(ah.Discrete(), ah.contracts.Schedule)
+    True
     """
 
     @property
@@ -53,7 +62,11 @@ class Schedule(Protocol):
 
 @runtime_checkable
 class Weights(Protocol):
-    """How weights of this shape are drawn for a network of n neurons."""
+    """How weights of this shape are drawn for a network of n neurons.
+
+    >>> isinstance(ah.Gaussian(), ah.contracts.Weights)
+    True
+    """
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, int], n: int) -> np.ndarray: ...
 
@@ -63,6 +76,9 @@ class Stimulus(Protocol):
     """A set of stimuli with m pixels in [0, 1].
 
     `shape`, if it has one, says how they are drawn.
+
+    >>> isinstance(ah.Crossbars(6), ah.contracts.Stimulus)
+    True
     """
 
     @property
@@ -71,13 +87,26 @@ class Stimulus(Protocol):
 
 
 class FactoredStimulus(Stimulus, Protocol):
-    """Stimuli whose parts are known."""
+    """Stimuli whose parts are known.
+
+    >>> def parts(stimulus: ah.contracts.FactoredStimulus) -> int:
+    ...     return len(stimulus.factors())
+    >>> parts(ah.Crossbars(6))
+    12
+    """
 
     def factors(self) -> np.ndarray: ...
 
 
 class MeasureFunction(Protocol):
-    """A measure: a function of what its parameters name (`measures.NEEDS`); one number, or one per neuron."""
+    """A measure: a function of what its parameters name (`measures.NEEDS`); one number, or one per neuron.
+
+    >>> def contrast(W):
+    ...     return W.std() / W.mean()
+    >>> function: ah.contracts.MeasureFunction = contrast
+    >>> ah.measure()(function).name
+    'contrast'
+    """
 
     @property
     def __name__(self) -> str: ...
@@ -90,7 +119,11 @@ TracesT = TypeVar("TracesT", contravariant=True)
 
 
 class Call(NamedTuple):
-    """What `Engine.advance` takes, for many networks at once."""
+    """What `Engine.advance` takes, for many networks at once.
+
+    >>> ah.contracts.Call._fields
+    ('network', 'state', 'X', 'hold', 'traces', 'from_rest', 'settled')
+    """
 
     network: Any
     state: Any
@@ -109,6 +142,11 @@ class Engine(Protocol[NetworkT, StateT, TracesT]):
     the rates at the end of each, or those of spiking neurons over its second half, on average. `threads` says how many
     such calls may run side by side. An engine may also have `answers(calls)`, which carries out many `Call`s together
     and gives the new state of each or an exception, and `advance_many(calls)`, which raises the first of those.
+
+    >>> from asynchebb.engines import reference
+    >>> engine: ah.contracts.Engine = reference
+    >>> engine.threads(ah.asynchronous(n=50, m=36))
+    1
     """
 
     def advance(
@@ -126,7 +164,14 @@ class Engine(Protocol[NetworkT, StateT, TracesT]):
 
 
 class Task(Protocol):
-    """Work that an executor has accepted, as a `concurrent.futures.Future`."""
+    """Work that an executor has accepted, as a `concurrent.futures.Future`.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> with ThreadPoolExecutor(1) as threads:
+    ...     task: ah.contracts.Task = threads.submit(abs, -1)
+    >>> task.result()
+    1
+    """
 
     def done(self) -> bool: ...
     def result(self) -> Any: ...
@@ -138,6 +183,10 @@ class Executor(Protocol):
     """Whatever can have a function called elsewhere: this machine's cores, Dask, Slurm, or one's own.
 
     `check()`, if there is such a method, raises `Stopped` when the workers are lost; `renew()` replaces dead ones.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> isinstance(ThreadPoolExecutor(1), ah.contracts.Executor)
+    True
     """
 
     def submit(self, function: Callable[..., Any], argument: Any, /) -> Task: ...

@@ -1,4 +1,6 @@
-"""Dynamics: how the drive Σ_j w_ij x_j − Σ_j m_ij y_j moves a neuron's state u_i and rate y_i.
+"""Dynamics: how the drive moves a neuron's state u_i and rate y_i.
+
+    drive_i = Σ_j w_ij x_j − Σ_j m_ij y_j
 
 Dynamics may be `additive`: for a neuron at rest, whose u_i stays as it is without drive, several
 steps at which it is silent are one step with the summed drive, and a larger drive never gives a
@@ -27,6 +29,9 @@ class Potential:
 
     u_i ← u_i + dt · drive_i
     y_i = [u_i]₊
+
+    >>> ah.Potential(dt=0.1).step(1.0, drive_i=5.0)  # u_i, y_i
+    (1.5, 1.5)
     """
 
     # choice: read literally, the paper's ẏ = [Wx − My]₊ would never let a rate fall. Here a
@@ -46,6 +51,9 @@ class Projected:
     """The rate itself, kept at or above zero (the usual reading of ẏ = [Wx − My]₊).
 
     y_i ← [y_i + dt · drive_i]₊
+
+    >>> ah.Projected(dt=0.1).step(1.0, drive_i=5.0)  # u_i, which is y_i, and y_i
+    (1.5, 1.5)
     """
 
     dt: float = 0.01
@@ -79,6 +87,9 @@ class Relaxing(_Relaxes):
     """A rate that relaxes to the positive part of the drive: what `IntegrateAndFire` becomes as θ → 0.
 
     y_i ← y_i + (dt/τ) ([drive_i]₊ − y_i)
+
+    >>> ah.Relaxing(dt=0.1, tau=0.2).step(1.0, drive_i=3.0)  # halfway
+    (2.0, 2.0)
     """
 
     dt: float = 0.01
@@ -97,6 +108,11 @@ class HomeostaticRelaxing(_Relaxes):
 
     y_i ← y_i + (dt/τ) ([drive_i − h_i]₊ − y_i)
     h_i ← h_i + (dt/τ_h) (y_i − target)
+
+    >>> dynamics = ah.HomeostaticRelaxing(dt=0.1, tau=0.2, target=0.5, tau_h=1.0)
+    >>> u_i, y_i, h_i = dynamics.step(1.0, 1.0, 0.0, drive_i=3.0)
+    >>> float(y_i), round(float(h_i), 2)
+    (2.0, 0.15)
     """
 
     dt: float = 0.01
@@ -127,6 +143,10 @@ class IntegrateAndFire(_Filtered):
     u_i ← max(u_i + dt · drive_i, −θ)
     if u_i > θ: a spike, and u_i ← u_i − θ
     y_i ← (1 − dt/τ) y_i, plus θ/τ at a spike
+
+    >>> u_i, y_i, s_i = ah.IntegrateAndFire().step(0.045, 0.0, drive_i=1.0)
+    >>> int(s_i), float(y_i)  # a spike, which leaves θ/τ
+    (1, 0.25)
     """
 
     dt: float = 0.01
@@ -150,6 +170,10 @@ class LeakyIntegrateAndFire(_Filtered):
     u_i ← max(u_i + dt (drive_i − u_i/τ_m), −θ)
     if u_i > θ: a spike, and u_i ← u_i − θ
     y_i ← (1 − dt/τ) y_i, plus θ/τ at a spike
+
+    >>> u_i, y_i, s_i = ah.LeakyIntegrateAndFire().step(0.045, 0.0, drive_i=0.05)
+    >>> int(s_i), float(u_i) < 0.045  # the drive is too weak
+    (0, True)
     """
 
     dt: float = 0.01
@@ -174,6 +198,10 @@ class EscapeNoise(_Filtered):
     u_i ← max(u_i + dt · drive_i, −θ)
     with probability 1 − exp(−dt ρ exp((u_i − θ)/Δ)): a spike, and u_i ← u_i − θ
     y_i ← (1 − dt/τ) y_i, plus θ/τ at a spike
+
+    >>> u_i, y_i, s_i = ah.EscapeNoise().step(0.05, 0.0, drive_i=0.0, noise_i=0.3)
+    >>> int(s_i)  # at θ, with probability 1 − exp(−dt ρ) = 0.39
+    1
     """
 
     dt: float = 0.01
@@ -202,6 +230,10 @@ class HomeostaticIntegrateAndFire(_Filtered):
     if u_i > θ: a spike, and u_i ← u_i − θ
     y_i ← (1 − dt/τ) y_i, plus θ/τ at a spike
     h_i ← h_i + (dt/τ_h) (y_i − target)
+
+    >>> u_i, y_i, h_i, s_i = ah.HomeostaticIntegrateAndFire().step(0.0, 0.0, 1.0, drive_i=1.0)
+    >>> float(u_i), bool(h_i < 1)  # the threshold takes all of the drive, and falls
+    (0.0, True)
     """
 
     dt: float = 0.01

@@ -67,6 +67,11 @@ _SUBSET = (
 )
 
 
+def statement(documented: Any) -> str:
+    """What a docstring states, the equations included; the examples at its end are for the reference."""
+    return (inspect.getdoc(documented) or "").partition("\n\n>>> ")[0]
+
+
 def field_names(cls: type) -> tuple[str, ...]:
     """The fields of a dataclass or a named tuple, in order."""
     if dataclasses.is_dataclass(cls):

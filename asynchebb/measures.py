@@ -47,7 +47,13 @@ BETTER = ("less", "more", "")
 
 @dataclass(frozen=True)
 class Measure:
-    """What is measured of a network: a pure function, and how to speak of its result."""
+    """What is measured of a network: a pure function, and how to speak of its result.
+
+    >>> ah.MEASURES["gini"].label, ah.MEASURES["gini"].needs
+    ('Gini coefficient of the mean activity', ('mean_rates',))
+    >>> isinstance(ah.MEASURES["gini"], ah.Measure)
+    True
+    """
 
     name: str
     label: str
@@ -121,7 +127,15 @@ class Measure:
 
 
 def measure(label: str = "", better: str = "", unit: str = "", per_neuron: bool = False) -> Callable[..., Measure]:
-    """Make a function a measure, which is called as it is; without a label, by the first line of its docstring."""
+    """Make a function a measure, which is called as it is; without a label, by the first line of its docstring.
+
+    >>> @ah.measure("contrast of the fields", better="more")
+    ... def contrast(W):
+    ...     return W.std() / W.mean()
+    >>> float(contrast(np.array([[1.0, 3.0]])))
+    0.5
+    >>> probe = ah.Probe(ah.Crossbars(6), measures=(*ah.USUAL, contrast))
+    """
 
     def made(function: Callable[..., Any]) -> Measure:
         documented = inspect.getdoc(function) or ""
@@ -165,6 +179,11 @@ def mean_activity(mean_rates):
 
 
 USUAL = (error, error_last, error_sd, gini, active_neurons, mean_activity)
+"""The measures that a probe records unless told otherwise.
+
+>>> ah.USUAL
+(error, error_last, error_sd, gini, active_neurons, mean_activity)
+"""
 
 
 # At the end of a run
@@ -250,6 +269,11 @@ def weight_similarity(W, other_W):
 
 
 MEASURES: dict[str, Measure] = {name: value for name, value in globals().items() if isinstance(value, Measure)}
+"""The package's measures by name; `asynchebb list` prints them.
+
+>>> ah.MEASURES["factors_found"].better
+'more'
+"""
 # What tables, sweeps and plots call them, and facts of a run that stand next to them.
 LABELS = {
     "steps": "Euler steps",

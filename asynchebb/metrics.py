@@ -19,7 +19,12 @@ MATCH = 0.85
 
 
 class Fields(NamedTuple):
-    """How many receptive fields show one factor, a pair of factors or neither, and how many factors are shown."""
+    """How many receptive fields show one factor, a pair of factors or neither, and how many factors are shown.
+
+    >>> bars = ah.Crossbars(6)
+    >>> ah.metrics.count_fields(bars.factors(), bars)
+    Fields(single=12, mixed=0, unstructured=0, distinct=12)
+    """
 
     single: int
     mixed: int
@@ -28,14 +33,26 @@ class Fields(NamedTuple):
 
 
 class Similarity(NamedTuple):
-    """A mean over all neurons, and over the active ones alone."""
+    """A mean over all neurons, and over the active ones alone.
+
+    >>> W = np.eye(2)
+    >>> ah.metrics.mean_similarity(W, W, activity=np.array([1.0, 0.0]))
+    Similarity(all=1.0, active=1.0)
+    """
 
     all: float
     active: float
 
 
 def reconstruction_cosines(W: np.ndarray, x: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """cos(x, Wᵀy) for each row y of Y (App. E1); 0 where x or Wᵀy is zero."""
+    """How well Wᵀy points to the stimulus x, for each row y of Y (App. E1); 0 where x or Wᵀy is zero.
+
+    cos(x, Wᵀy) = x · Wᵀy / (|x| |Wᵀy|)
+
+    >>> W, x, Y = np.eye(2), np.array([1.0, 0.0]), np.array([[2.0, 0.0], [0.0, 1.0]])
+    >>> ah.metrics.reconstruction_cosines(W, x, Y)
+    array([1., 0.])
+    """
     on = Y.any(axis=0)  # silent neurons add nothing to Wᵀy
     reconstructed = np.asarray(Y[:, on] @ W[on] if 2 * np.count_nonzero(on) < len(W) else Y @ W, np.float64)
     norms = np.sqrt(np.einsum("ij,ij->i", reconstructed, reconstructed)) * np.linalg.norm(x)
@@ -43,19 +60,36 @@ def reconstruction_cosines(W: np.ndarray, x: np.ndarray, Y: np.ndarray) -> np.nd
 
 
 def reconstruction_errors(X: np.ndarray, reconstructed: np.ndarray) -> np.ndarray:
-    """1 − cos(x, x̂) for each row; 1 where x or x̂ is zero."""
+    """The error of each row x̂ as a reconstruction of x; 1 where x or x̂ is zero.
+
+    e = 1 − cos(x, x̂)
+
+    >>> ah.metrics.reconstruction_errors(np.array([[1.0, 0.0]]), np.array([[3.0, 0.0]]))
+    array([0.])
+    """
     return 1 - weight_similarity(X, reconstructed)
 
 
 def residual(X: np.ndarray, reconstructed: np.ndarray) -> float:
-    """Σ|x − x̂|² / Σ|x|²: the share of the squared norm that is not reconstructed."""
+    """The share of the squared norm that is not reconstructed.
+
+    r = Σ|x − x̂|² / Σ|x|²
+
+    >>> ah.metrics.residual(np.array([[1.0, 1.0]]), np.array([[1.0, 0.0]]))
+    0.5
+    """
     return float(np.sum((X - reconstructed) ** 2) / max(np.sum(X**2), 1e-300))
 
 
 def gini(activity: np.ndarray) -> float:
-    """Σ_i Σ_j |y_i − y_j| / (2 n Σ_i y_i) (App. E2): 0 if all are equal, close to 1 if only a few are active.
+    """How unevenly activity is shared (App. E2): 0 if all are equal, close to 1 if only a few are active.
+
+    G = Σ_i Σ_j |y_i − y_j| / (2 n Σ_i y_i)
 
     All-zero activity counts as equal: 0.
+
+    >>> ah.metrics.gini(np.array([1.0, 1.0, 1.0, 1.0])), ah.metrics.gini(np.array([1.0, 0.0, 0.0, 0.0]))
+    (0.0, 0.75)
     """
     y = np.sort(_non_negative("activity", activity))
     n = len(y)
@@ -64,10 +98,15 @@ def gini(activity: np.ndarray) -> float:
 
 
 def weight_similarity(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """cos(a_i, b_i) for each row i of two weight matrices (App. E3).
+    """How similar each row of two weight matrices is (App. E3).
+
+    cos(a_i, b_i) = a_i · b_i / (|a_i| |b_i|)
 
     No epsilon is added, so a row that has decayed to 1e-30 still has its direction. A row of zeros
     has none: its similarity is 0.
+
+    >>> ah.metrics.weight_similarity(np.eye(2), np.array([[1e-30, 0.0], [1.0, 0.0]]))
+    array([1., 0.])
     """
     A, B = (np.asarray(z, np.float64) for z in (A, B))
     if A.shape != B.shape or A.ndim != 2:
@@ -77,10 +116,16 @@ def weight_similarity(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def mean_similarity(A: np.ndarray, B: np.ndarray, activity: np.ndarray) -> Similarity:
-    """Σ_i cos(a_i, b_i) / n over all neurons, and the same over those with ỹ_i > 0.
+    """The similarity of two networks' weights over all neurons, and over those that are active.
+
+    S = Σ_i cos(a_i, b_i) / n, and the same over those with ỹ_i > 0
 
     A neuron that is silent in a discrete Hebbian network keeps its initial direction, so silent
     neurons say little about what was learned. If no neuron is active, the second value is NaN.
+
+    >>> A, B = np.eye(2), np.array([[1.0, 0.0], [1.0, 0.0]])
+    >>> ah.metrics.mean_similarity(A, B, activity=np.array([1.0, 0.0]))
+    Similarity(all=0.5, active=1.0)
     """
     similarity, active = weight_similarity(A, B), _non_negative("activity", activity) > 0
     if len(active) != len(similarity):
@@ -91,9 +136,14 @@ def mean_similarity(A: np.ndarray, B: np.ndarray, activity: np.ndarray) -> Simil
 def count_fields(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> Fields:
     """Count receptive fields by template: how many show a single factor (a bar), how many a pair (a cross)?
 
-    single: cos(w_i, f) > 0.85 for the nearest factor f, and above the cosine with the nearest pair
-    mixed: cos(w_i, max(f, f')) > 0.85 for the nearest pair, and above the cosine with the nearest factor
-    distinct: factors that are nearest to at least one single field
+    - single: cos(w_i, f) > 0.85 for the nearest factor f, and above the cosine with the nearest pair
+    - mixed: cos(w_i, max(f, f')) > 0.85 for the nearest pair, and above the cosine with the nearest factor
+    - distinct: factors that are nearest to at least one single field
+
+    >>> bars = ah.Crossbars(6)
+    >>> fields = np.concatenate([bars.factors(), bars.sample(np.random.default_rng(0), 5)])
+    >>> ah.metrics.count_fields(fields, bars)  # twelve bars and five crosses
+    Fields(single=12, mixed=5, unstructured=0, distinct=12)
     """
     single, mixed = _factor_and_pair(W, stimulus)
     singles, pairs = int(np.count_nonzero(single >= 0)), int(np.count_nonzero(mixed))
@@ -101,13 +151,25 @@ def count_fields(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> Fiel
 
 
 def without_background(W: np.ndarray) -> np.ndarray:
-    """[w_ij − median_j w_ij]₊: fields without a uniform background, for fields that cover less than half the pixels."""
+    """Fields without a uniform background, for fields that cover less than half the pixels.
+
+    w_ij ← [w_ij − median_j w_ij]₊
+
+    >>> ah.metrics.without_background(np.array([[0.5, 0.5, 2.0]]))
+    array([[0. , 0. , 1.5]])
+    """
     W = np.asarray(W, np.float64)
     return np.maximum(W - np.median(W, axis=1, keepdims=True), 0)
 
 
 def tuned_to(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> np.ndarray:
-    """The index of the factor that each neuron's field shows; −1 if it shows none, −2 if it shows a pair."""
+    """The index of the factor that each neuron's field shows; −1 if it shows none, −2 if it shows a pair.
+
+    >>> bars = ah.Crossbars(6)
+    >>> fields = np.stack([bars.factors()[3], bars.sample(np.random.default_rng(0), 1)[0], np.ones(36)])
+    >>> ah.metrics.tuned_to(fields, bars)
+    array([ 3, -2, -1])
+    """
     single, mixed = _factor_and_pair(W, stimulus)
     return np.where(mixed, -2, single)
 
@@ -124,16 +186,28 @@ def _factor_and_pair(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> 
 
 
 def nearest_factors(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The index of the factor nearest to each neuron's field, and its cosine."""
+    """The index of the factor nearest to each neuron's field, and its cosine.
+
+    >>> bars = ah.Crossbars(6)
+    >>> which, cosine = ah.metrics.nearest_factors(bars.factors()[[3, 5]], bars)
+    >>> which
+    array([3, 5])
+    """
     cosine = _cosines(W, _factors(stimulus, W))
     return cosine.argmax(axis=1), cosine.max(axis=1)
 
 
 def factor_recovery(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> np.ndarray:
-    """cos(f, w_π(f)) for each factor f, where π assigns each factor its own neuron.
+    """How well each factor f is represented by a neuron of its own, π(f).
+
+    r_f = cos(f, w_π(f))
 
     π maximises the total (Hungarian method). If there are fewer neurons than factors, a factor left
     without a neuron counts as 0.
+
+    >>> bars = ah.Crossbars(6)
+    >>> round(float(ah.metrics.factor_recovery(bars.factors()[:9], bars).mean()), 2)  # nine of twelve
+    0.75
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -146,17 +220,33 @@ def factor_recovery(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> n
 
 
 def dead_units(activity: np.ndarray) -> int:
-    """Neurons whose mean activity is 0: |{i : ỹ_i = 0}|."""
+    """Neurons whose mean activity is 0.
+
+    d = |{i : ỹ_i = 0}|
+
+    >>> ah.metrics.dead_units(np.array([0.3, 0.0, 0.0]))
+    2
+    """
     return int(np.count_nonzero(_non_negative("activity", activity) == 0))
 
 
 def duplicate_units(W: np.ndarray, threshold: float = 0.95) -> int:
-    """Neurons whose field duplicates an earlier neuron's: |{i : max_{k<i} cos(w_i, w_k) > 0.95}|."""
+    """Neurons whose field duplicates an earlier neuron's.
+
+    d = |{i : max_{k<i} cos(w_i, w_k) > 0.95}|
+
+    >>> ah.metrics.duplicate_units(np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]))
+    1
+    """
     return int(np.count_nonzero(duplicates(W, threshold)))
 
 
 def duplicates(W: np.ndarray, threshold: float) -> np.ndarray:
-    """Whether each neuron's field duplicates an earlier neuron's: max_{k<i} cos(w_i, w_k) > threshold."""
+    """Whether each neuron's field duplicates an earlier neuron's: max_{k<i} cos(w_i, w_k) > threshold.
+
+    >>> ah.metrics.duplicates(np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]), threshold=0.95)
+    array([False,  True, False])
+    """
     rows = _directions(np.asarray(W, np.float64))
     found = np.zeros(len(rows), bool)
     for i in range(0, len(rows), 256):  # in blocks: all pairs of a large network would take more memory than it
@@ -166,9 +256,14 @@ def duplicates(W: np.ndarray, threshold: float) -> np.ndarray:
 
 
 def hoyer(activity: np.ndarray) -> float:
-    """(√n − Σ|y_i| / √Σy_i²) / (√n − 1): 0 if all are equal, 1 if only one is active (Hoyer 2004).
+    """Hoyer's sparseness (2004): 0 if all are equal, 1 if only one is active.
+
+    H = (√n − Σ_i |y_i| / √(Σ_i y_i²)) / (√n − 1)
 
     All-zero activity counts as equal: 0.
+
+    >>> ah.metrics.hoyer(np.array([1.0, 1.0, 1.0, 1.0])), ah.metrics.hoyer(np.array([1.0, 0.0, 0.0, 0.0]))
+    (0.0, 1.0)
     """
     y = _non_negative("activity", activity)
     norm, root = np.linalg.norm(y), np.sqrt(len(y))
@@ -176,9 +271,14 @@ def hoyer(activity: np.ndarray) -> float:
 
 
 def treves_rolls(activity: np.ndarray) -> float:
-    """1 − (Σy_i / n)² / (Σy_i² / n): 0 if all are equal, 1 − 1/n if only one is active (Treves & Rolls 1991).
+    """Treves and Rolls's sparseness (1991): 0 if all are equal, 1 − 1/n if only one is active.
+
+    T = 1 − (Σ_i y_i / n)² / (Σ_i y_i² / n)
 
     All-zero activity counts as equal: 0.
+
+    >>> ah.metrics.treves_rolls(np.array([1.0, 0.0, 0.0, 0.0]))
+    0.75
     """
     y = _non_negative("activity", activity)
     power = np.mean(y * y)
@@ -186,13 +286,25 @@ def treves_rolls(activity: np.ndarray) -> float:
 
 
 def forgetting(E: np.ndarray) -> float:
-    """mean over s < P of E[P, s] − min_{p<P} E[p, s]: how far errors on earlier sets have risen by the last phase P."""
+    """How far errors on earlier sets s have risen by the last phase P, on average.
+
+    F = mean_{s<P} (E_Ps − min_{p<P} E_ps)
+
+    >>> ah.metrics.forgetting(np.array([[0.1, 0.6], [0.4, 0.1]]))  # of the first set
+    0.30000000000000004
+    """
     E = _phases_by_sets(E)
     return float(np.mean(E[-1, :-1] - E[:-1, :-1].min(axis=0)))
 
 
 def backward_transfer(E: np.ndarray) -> float:
-    """mean over s < P of E[s, s] − E[P, s]: above 0 if later phases improved earlier sets."""
+    """How far later phases have improved earlier sets s, on average: below 0 where they have made them worse.
+
+    B = mean_{s<P} (E_ss − E_Ps)
+
+    >>> ah.metrics.backward_transfer(np.array([[0.5, 0.6], [0.25, 0.1]]))
+    0.25
+    """
     E = _phases_by_sets(E)
     return float(np.mean(np.diag(E)[:-1] - E[-1, :-1]))
 

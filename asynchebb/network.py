@@ -28,7 +28,15 @@ RANDOM_STARTS = 2**40
 
 
 class State(NamedTuple):
-    """All variables that change while a network runs. Row i of W and M belongs to the postsynaptic neuron i."""
+    """All variables that change while a network runs. Row i of W and M belongs to the postsynaptic neuron i.
+
+    >>> state = ah.asynchronous(n=50, m=36).init(np.random.default_rng(0))
+    >>> state.W.shape, state.M.shape, state.y.shape
+    ((50, 36), (50, 50), (50,))
+    >>> silenced = state._replace(y=np.zeros_like(state.y))
+    >>> isinstance(silenced, ah.State)
+    True
+    """
 
     W: np.ndarray  # (n, m) feed-forward weights
     M: np.ndarray  # (n, n) lateral weights, stored by presynaptic column (Fortran order)
@@ -59,7 +67,14 @@ for _default in State._field_defaults.values():  # all states share them
 
 
 class Reading(NamedTuple):
-    """One way to settle, for all three models, what the paper leaves open or states in two ways (docs/choices.md)."""
+    """One way to settle, for all three models, what the paper leaves open or states in two ways (docs/choices.md).
+
+    >>> reading = ah.READINGS["paper"]._replace(r_b=1.0)
+    >>> isinstance(reading, ah.Reading)
+    True
+    >>> reading.network("asynchronous", n=50, m=36).schedule
+    Asynchronous(r_b=1.0, r_r=100)
+    """
 
     dynamics: Dynamics
     weights: Weights
@@ -105,6 +120,13 @@ READINGS = {
         discrete=Hebbian(0.01),
     ),
 }
+"""The readings of the presets, by name: "paper", under which most of the paper's results hold, and "notebook".
+
+>>> [*ah.READINGS]
+['paper', 'notebook']
+>>> ah.READINGS["notebook"].discrete
+Hebbian(eta=0.01)
+"""
 _USUAL = READINGS["paper"]
 _NEVER = Asynchronous(r_r=3e38)  # a refractory period longer than any run
 _USUAL_SCHEDULE = Asynchronous(_USUAL.r_b, _USUAL.r_r)
@@ -112,7 +134,13 @@ _USUAL_SCHEDULE = Asynchronous(_USUAL.r_b, _USUAL.r_r)
 
 @dataclass(frozen=True)
 class Network:
-    """A network of n neurons with m inputs: its equations and parameters, without its state."""
+    """A network of n neurons with m inputs: its equations and parameters, without its state.
+
+    >>> network = ah.Network(n=50, m=36, rule=ah.Hebbian(), schedule=ah.Discrete())
+    >>> state = network.init(np.random.default_rng(0), dtype=np.float64)
+    >>> network.frozen().n  # the same network, which no longer learns
+    50
+    """
 
     n: int = 500
     m: int = 196
@@ -208,17 +236,31 @@ def float_type(dtype: Any) -> np.dtype:
 
 
 def asynchronous(n: int = 500, m: int = 196, reading: str = "paper", **changes: Any) -> Network:
-    """Each neuron learns when it bursts, then is refractory (App. C): the paper's proposal."""
+    """Each neuron learns when it bursts, then is refractory (App. C): the paper's proposal.
+
+    >>> ah.asynchronous(n=50, m=36).schedule
+    Asynchronous(r_b=0.75, r_r=100)
+    >>> ah.asynchronous(n=50, m=36, reading="notebook").dynamics
+    Potential(dt=0.01)
+    """
     return _preset("asynchronous", n, m, reading, changes)
 
 
 def continuous(n: int = 500, m: int = 196, reading: str = "paper", **changes: Any) -> Network:
-    """All neurons learn at every step (App. B)."""
+    """All neurons learn at every step (App. B).
+
+    >>> ah.continuous(n=50, m=36).rule
+    Oja(eta=0.001)
+    """
     return _preset("continuous", n, m, reading, changes)
 
 
 def discrete(n: int = 500, m: int = 196, reading: str = "paper", **changes: Any) -> Network:
-    """All neurons learn once the dynamics have settled (main text, App. A): the classic model."""
+    """All neurons learn once the dynamics have settled (main text, App. A): the classic model.
+
+    >>> ah.discrete(n=50, m=36, rule=ah.Foldiak(p=0.1)).rule
+    Foldiak(eta=0.01, p=0.1)
+    """
     return _preset("discrete", n, m, reading, changes)
 
 

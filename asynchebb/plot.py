@@ -46,6 +46,10 @@ def fields(source: Any, most: int = 100, width: str | float = "single", shape: t
     `source` is a saved run (a dataset or its file), whose neurons are ordered by their activity on the first probe, or
     a State or a fitted estimator, whose neurons are ordered by their present rates. `shape` is that of a field as an
     image: (height, width), or (2, height, width) for ON and OFF channels.
+
+    >>> state = ah.asynchronous(n=50, m=36).init(np.random.default_rng(0))
+    >>> figure = ah.plot.fields(state, most=25)
+    >>> figure.savefig("fields.png")
     """
     at_least(1)("most", most)
     W, drawn, activity = _weights(source, shape)
@@ -59,6 +63,9 @@ def error(source: Any, width: str | float = "single") -> Figure:
     """The reconstruction error on each probe over time, mean over a presentation (solid) and at its end (dotted).
 
     Vertical lines separate the phases.
+
+    >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2))
+    >>> ah.plot.error(ah.record(run, "run.nc"), width="double").savefig("error.pdf")
     """
     dataset = _dataset(source)
     figure = _figure(width, 0.7)
@@ -74,6 +81,10 @@ def similarity(source: Any, other: Any = None, width: str | float = "single", we
     """How similar a run's weights are to another run's at each snapshot, or without one to its own at the end.
 
     Mean over neurons of the cosine between their weights; the shade spans the middle half of the neurons.
+
+    >>> phase = ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2)
+    >>> one, other = (ah.record(ah.Run(model(n=20, m=36), phase), "runs") for model in (ah.asynchronous, ah.discrete))
+    >>> figure = ah.plot.similarity(one, other)
     """
     one_of("weights", weights, ("W", "M"))
     dataset = _dataset(source)
@@ -99,7 +110,11 @@ def similarity(source: Any, other: Any = None, width: str | float = "single", we
 
 @styled
 def activity(source: Any, width: str | float = "single") -> Figure:
-    """Mean rates of all neurons at the end of a run, by rank, for each probe."""
+    """Mean rates of all neurons at the end of a run, by rank, for each probe.
+
+    >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2))
+    >>> figure = ah.plot.activity(ah.record(run, "run.nc"))
+    """
     dataset = _dataset(source)
     figure = _figure(width, 0.7)
     axes = figure.subplots()
@@ -114,6 +129,11 @@ def raster(bursts: Any, hold: int | None = None, width: str | float = "double") 
 
     If these have "spikes", they are drawn in black and bursts in red. Neurons that do so most are at the bottom. `hold`
     draws a line at the onset of each stimulus.
+
+    >>> network = ah.asynchronous(n=50, m=36)
+    >>> X = ah.Crossbars(6).sample(np.random.default_rng(0), 5)
+    >>> _, traces = ah.advance(network, network.init(np.random.default_rng(0)), X, hold=100, trace=("burst",))
+    >>> figure = ah.plot.raster(traces, hold=100)
     """
     traces = bursts if isinstance(bursts, Mapping) else {"burst": bursts}
     drawn = {name: traces[name] for name in ("spikes", "burst") if name in traces}
@@ -142,7 +162,11 @@ def raster(bursts: Any, hold: int | None = None, width: str | float = "double") 
 
 @styled
 def run(source: Any, width: str | float = 10.0) -> Figure:
-    """A saved run at a glance: its fields at the end, the error over time, and the neurons' activity by rank."""
+    """A saved run at a glance: its fields at the end, the error over time, and the neurons' activity by rank.
+
+    >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2))
+    >>> figure = ah.plot.run(ah.record(run, "run.nc"))
+    """
     dataset = _dataset(source)
     figure = _figure(width, 0.34)
     shown, curves, ranks = figure.subplots(1, 3, width_ratios=(1.1, 1.2, 1))
@@ -162,6 +186,10 @@ def compare(sources: Sequence[Any], names: Sequence[str] | None = None, width: s
     """Several saved runs side by side: their fields, and on the last probe of each the error and the activity.
 
     Letters stand for the runs; the legend says in what they differ, or has the `names`.
+
+    >>> phase = ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2)
+    >>> runs = [ah.record(ah.Run(model(n=20, m=36), phase), "runs") for model in (ah.asynchronous, ah.discrete)]
+    >>> figure = ah.plot.compare(runs, names=["asynchronous", "discrete"])
     """
     if not isinstance(sources, list | tuple):
         raise InputError(f"sources is {type(sources).__name__}; it must be a list of saved runs: compare([one, other])")
@@ -196,7 +224,13 @@ def compare(sources: Sequence[Any], names: Sequence[str] | None = None, width: s
 
 
 def differences(datasets: Sequence[xarray.Dataset]) -> list[str]:
-    """What tells each of these runs from the others: its title, or those of its parts that differ."""
+    """What tells each of these runs from the others: its title, or those of its parts that differ.
+
+    >>> phase = ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2)
+    >>> runs = [ah.record(ah.Run(ah.asynchronous(n=20, m=36), phase, seed=seed), "runs") for seed in (0, 1)]
+    >>> ah.plot.differences(runs)
+    ['seed 0', 'seed 1']
+    """
     titles = [short_title(dataset) for dataset in datasets]
     if len({*titles}) == len(titles):
         return titles
@@ -211,7 +245,12 @@ def _said(part: str, value: Any) -> str:
 
 
 def short_title(dataset: xarray.Dataset) -> str:
-    """Model and stimuli, without the words between them."""
+    """Model and stimuli, without the words between them.
+
+    >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2))
+    >>> ah.plot.short_title(ah.record(run, "run.nc"))
+    'Asynchronous Oja, Crossbars(p=6)'
+    """
     return str(dataset.attrs["title"]).replace(" network on ", ", ")
 
 

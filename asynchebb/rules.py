@@ -22,6 +22,9 @@ class Hebbian:
 
     Δw_ij = η (y_i x_j − w_ij)
     Δm_ij = η (y_i y_j − m_ij)
+
+    >>> ah.Hebbian(eta=0.02).leak_w(3.0)  # the same at any rate
+    1.0
     """
 
     eta: float = 0.01
@@ -45,6 +48,10 @@ class Oja:
 
     Δw_ij = η (y_i x_j − y_i² w_ij)
     Δm_ij = η (y_i y_j − y_i² m_ij)
+
+    >>> ah.Oja().leak_w(3.0)
+    9.0
+    >>> network = ah.asynchronous(n=50, m=36, rule=ah.Oja(eta=0.005))
     """
 
     eta: float = 0.001
@@ -68,6 +75,10 @@ class Foldiak:
 
     Δw_ij = η (y_i x_j − y_i w_ij)
     Δm_ij = η (y_i y_j − p²)
+
+    >>> rule = ah.Foldiak(p=0.5)
+    >>> rule.leak_w(3.0), rule.leak_m(3.0), rule.floor
+    (3.0, 0.0, 0.25)
     """
 
     eta: float = 0.01
@@ -94,6 +105,10 @@ class Falconbridge:
 
     Δw_ij = η (y_i x_j − y_i² w_ij)
     Δm_ij = η (y_i y_j − p²)
+
+    >>> rule = ah.Falconbridge(p=0.5)
+    >>> rule.leak_w(3.0), rule.leak_m(3.0), rule.floor
+    (9.0, 0.0, 0.25)
     """
 
     eta: float = 0.01
@@ -121,6 +136,9 @@ class Pehlevan:
     Δw_ij = η_i (y_i x_j − y_i² w_ij)
     Δm_ij = η_i (y_i y_j − y_i² m_ij)
     a_i ← a_i + y_i² at each update, then η_i = 1/a_i
+
+    >>> ah.Pehlevan().rate(y_i=2.0, a_i=96.0)  # η_i, and the new a_i
+    (0.01, 100.0)
     """
 
     # choice: App. A3 prints Δη_i = y_i², a rate that grows without bound; the original paper
@@ -147,6 +165,11 @@ class SpikePairs:
 
     Δw_ij = η (x_j − w_ij)
     Δm_ij = η (y_j − m_ij)
+
+    >>> rule = ah.SpikePairs(eta=0.01)
+    >>> eta_i, _ = rule.rate(y_i=2.0, a_i=0.0)
+    >>> eta_i * 2.0, eta_i * rule.leak_w(2.0)  # how strongly x_j counts, and w_ij
+    (0.01, 0.01)
     """
 
     # Used with `AtSpikes`, w_i becomes the mean stimulus at the spikes of neuron i (its spike-triggered average), and

@@ -17,6 +17,9 @@ class Discrete:
     """All neurons, once the dynamics have settled (main text, App. A).
 
     β_i = 1 at the last step of the hold
+
+    >>> [ah.Discrete().gate(1.5, 7, k, hold=3)[0] for k in range(3)]
+    [False, False, True]
     """
 
     def gate(self, y_i, c_i, k, hold):
@@ -29,6 +32,9 @@ class Continuous:
     """All neurons, at every step (App. B).
 
     β_i = 1
+
+    >>> ah.Continuous().gate(0.0, 0, k=0, hold=500)  # β_i, and the new c_i
+    (True, 0)
     """
 
     def gate(self, y_i, c_i, k, hold):
@@ -41,6 +47,12 @@ class Asynchronous:
     """Each neuron when it bursts, unless it is refractory (App. C).
 
     β_i = 1 if y_i > r_b and c_i > r_r; then c_i ← 0, else c_i ← c_i + 1
+
+    >>> schedule = ah.Asynchronous(r_b=1, r_r=100)
+    >>> schedule.gate(1.5, 101, k=0, hold=500)  # a burst: β_i, and the new c_i
+    (True, 0)
+    >>> schedule.gate(1.5, 50, k=0, hold=500)  # refractory
+    (False, 51)
     """
 
     r_b: float = 1.0
@@ -57,6 +69,10 @@ class Bursts:
     """Each spiking neuron when it has fired so many spikes within a window, unless it is refractory.
 
     β_i = 1 if n_i ≥ spikes, of the last `window` steps, and c_i > r_r; then c_i ← 0, else c_i ← c_i + 1
+
+    >>> schedule = ah.Bursts(spikes=3, window=20)
+    >>> [schedule.gate(0.5, n_i, 101, k=0, hold=500)[0] for n_i in range(5)]
+    [False, False, False, True, True]
     """
 
     spikes: int = 3
@@ -80,6 +96,9 @@ class AtSpikes:
     """Each spiking neuron whenever it fires: pair-based plasticity, without a threshold or refractoriness.
 
     β_i = 1 if neuron i spikes
+
+    >>> [ah.AtSpikes().gate(0.5, n_i, 0, k=0, hold=500)[0] for n_i in (0, 1)]
+    [False, True]
     """
 
     window = 1
@@ -94,6 +113,9 @@ class Frozen:
     """No neuron, ever: a network that learns nothing.
 
     β_i = 0
+
+    >>> ah.Frozen().gate(9.0, 500, k=0, hold=500)
+    (False, 501)
     """
 
     def gate(self, y_i, c_i, k, hold):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +31,10 @@ class _Image(_Shown):
     """Base class of square images of p × p pixels."""
 
     p: int
+
+    if TYPE_CHECKING:  # a list of several kinds of images is a list of stimuli
+
+        def sample(self, rng: np.random.Generator, count: int) -> np.ndarray: ...
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -56,7 +61,17 @@ def _one_of_each_half(factors: np.ndarray, rng: np.random.Generator, count: int)
 @dataclass(frozen=True)
 @checked(p=at_least(2))
 class Crossbars(_Image):
-    """One random row and one random column of a p × p image (the paper's "Földiák's bars")."""
+    """One random row and one random column of a p × p image (the paper's "Földiák's bars").
+
+    >>> bars = ah.Crossbars(4)
+    >>> bars.sample(np.random.default_rng(1), 1).reshape(4, 4).astype(int)
+    array([[0, 0, 1, 0],
+           [1, 1, 1, 1],
+           [0, 0, 1, 0],
+           [0, 0, 1, 0]])
+    >>> bars.factors().shape  # four rows and four columns
+    (8, 16)
+    """
 
     p: int = 14
 
@@ -70,7 +85,12 @@ class Crossbars(_Image):
 @dataclass(frozen=True)
 @checked(p=at_least(2), probability=fraction)
 class Bars(_Image):
-    """Each of the 2p rows and columns of a p × p image appears independently (Földiák 1990)."""
+    """Each of the 2p rows and columns of a p × p image appears independently (Földiák 1990).
+
+    >>> X = ah.Bars(8, probability=0.125).sample(np.random.default_rng(0), 1000)
+    >>> round(float(X.mean()), 1)  # 1 − (1 − 0.125)²
+    0.2
+    """
 
     p: int = 14
     probability: float = 0.125
@@ -86,7 +106,14 @@ class Bars(_Image):
 @dataclass(frozen=True)
 @checked(p=at_least(2))
 class Diagonals(_Image):
-    """One wrapped diagonal and one wrapped anti-diagonal of a p × p image (our choice of set)."""
+    """One wrapped diagonal and one wrapped anti-diagonal of a p × p image (our choice of set).
+
+    >>> ah.Diagonals(4).factors()[1].reshape(4, 4).astype(int)
+    array([[0, 1, 0, 0],
+           [0, 0, 1, 0],
+           [0, 0, 0, 1],
+           [1, 0, 0, 0]])
+    """
 
     p: int = 14
 
@@ -103,7 +130,12 @@ class Diagonals(_Image):
 @dataclass(frozen=True)
 @checked(p=at_least(6))
 class Squares(_Image):
-    """Three of sixteen 3 × 3 blocks on a 4 × 4 grid of positions (our choice of set)."""
+    """Three of sixteen 3 × 3 blocks on a 4 × 4 grid of positions (our choice of set).
+
+    >>> squares = ah.Squares(14)
+    >>> len(squares.factors()), squares.sample(np.random.default_rng(0), 5).sum(axis=1).max()
+    (16, np.float64(27.0))
+    """
 
     p: int = 14
 
@@ -122,7 +154,11 @@ class Squares(_Image):
 @dataclass(frozen=True)
 @checked(p=at_least(2))
 class Digits(_Image):
-    """scikit-learn's 1,797 handwritten digits, resampled from 8 × 8 to p × p."""
+    """scikit-learn's 1,797 handwritten digits, resampled from 8 × 8 to p × p.
+
+    >>> ah.Digits(8).sample(np.random.default_rng(0), 5).shape
+    (5, 64)
+    """
 
     p: int = 14
 
@@ -147,6 +183,10 @@ class Patches(_Image):
 
     The photographs ship with scikit-image and scikit-learn. Whitening follows Olshausen & Field
     (1997); three standard deviations map to 1, and larger values are clipped.
+
+    >>> patches = ah.Patches(8)
+    >>> patches.m, patches.shape
+    (128, (2, 8, 8))
     """
 
     p: int = 14
@@ -194,6 +234,11 @@ class FromArray(_Shown):
     """Rows of your own array, or of a .npy file, drawn at random with replacement.
 
     `data` is (samples, m) or (samples, height, width), in [0, 1].
+
+    >>> images = np.random.default_rng(0).random((20, 6, 6))
+    >>> stimulus = ah.FromArray(images)
+    >>> stimulus.m, stimulus.sample(np.random.default_rng(1), 3).shape
+    (36, (3, 36))
     """
 
     data: np.ndarray | str

@@ -5,7 +5,6 @@ The values themselves call these functions, which therefore know them only by th
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable
 from html import escape
 from math import isqrt
@@ -63,7 +62,7 @@ def guessed_shape(m: int) -> tuple[int, ...]:
 
 def _row(kind: str, value: Any) -> str:
     constants = ", ".join(f"{name} = {constant!r}" for name, constant in equations.constants(value).items())
-    lines = (inspect.getdoc(type(value)) or "").splitlines()
+    lines = equations.statement(type(value)).splitlines()
     formulas = [line.strip() for line in lines[1:] if any(sign in line for sign in EQUATION)]
     about = "<br>".join(map(escape, formulas or lines[:1]))
     return (

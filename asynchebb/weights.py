@@ -18,6 +18,10 @@ class Exponential:
     """Exponential weights with mean scale/√n, where n is the number of neurons (the authors' notebook).
 
     w_ij ~ scale · Exp(1) / √n
+
+    >>> W = ah.Exponential().draw(np.random.default_rng(0), (100, 196), n=100)
+    >>> round(float(W.mean()), 2)
+    0.1
     """
 
     scale: float = added_later(1.0)
@@ -32,6 +36,10 @@ class Gaussian:
     """Standard normal weights made non-negative by taking absolute values or by rectification (App. D).
 
     w_ij = scale · |z| or, rectified, scale · [z]₊, where z ~ N(0, 1)
+
+    >>> W = ah.Gaussian(scale=0.2).draw(np.random.default_rng(0), (100, 196), n=100)
+    >>> W.shape, bool(W.min() >= 0)
+    ((100, 196), True)
     """
 
     # choice: the paper says "Gaussian" and "kept positive", but not how; both options are provided.

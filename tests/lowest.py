@@ -24,7 +24,7 @@ def lowest(requirement: Requirement) -> str:
 def main(environment: Path) -> int:
     project = tomllib.loads((HOME / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    optional = [text for name, texts in extras.items() if name != "test" for text in texts]
+    optional = [text for name, texts in extras.items() if name not in ("docs", "test") for text in texts]
     needed = [Requirement(text) for text in (*project["dependencies"], *optional)]
     tests = [Requirement(text) for text in extras["test"] if text.split(">")[0] in TESTED_WITH]
     others = [f"{one.name}{one.specifier}" for one in tests]

@@ -119,6 +119,7 @@ def test_list_names_every_variant_and_metric():
     for name in ("reconstruction_cosines", "gini", "weight_similarity", "count_fields", "forgetting"):
         assert name in done.stdout and getattr(metrics, name).__doc__.splitlines()[0] in done.stdout
     assert "Δw_ij = η (y_i x_j − w_ij)" in done.stdout
+    assert ">>>" not in done.stdout  # examples are for the reference
 
 
 def test_help_does_not_wait_for_what_it_does_not_need():

@@ -233,9 +233,9 @@ def doctor() -> None:
 
 
 def _indented(documented: Any) -> str:
-    import inspect
+    from asynchebb.equations import statement
 
-    return "\n".join(f"      {line}".rstrip() for line in (inspect.getdoc(documented) or "").splitlines())
+    return "\n".join(f"      {line}".rstrip() for line in statement(documented).splitlines())
 
 
 def main() -> None:

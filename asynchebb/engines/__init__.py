@@ -64,6 +64,13 @@ def advance(
     Activity carries over from one stimulus to the next or, with `from_rest`, starts from u = y = 0 at each.
     Returns the new state and a dict of the requested traces: "updates" (synapses changed) and "active"
     (neurons with y_i > 0), one number per step; "y" (rates), "burst" (gates) and "spikes", one row per step.
+
+    >>> network = ah.asynchronous(n=50, m=36)
+    >>> state = network.init(np.random.default_rng(0))
+    >>> X = ah.Crossbars(6).sample(np.random.default_rng(1), 10)
+    >>> state, traces = ah.advance(network, state, X, hold=100, trace=("active", "y"))
+    >>> traces["active"].shape, traces["y"].shape
+    ((1000,), (1000, 50))
     """
     own, fired = prepare(network, state).copy(), np.zeros(2, np.int64)
     found = advance_in_place(network, own, X, hold, engine, trace, from_rest, fired)
@@ -84,6 +91,13 @@ def advance_many(
 
     They may differ in anything, n and rule included. `networks`, `Xs`, `hold` and `from_rest` have one entry per state,
     or are a single one for all. Each network gets the same bits as by itself, whatever else is in the batch.
+
+    >>> networks = [ah.asynchronous(n=50, m=36), ah.discrete(n=30, m=36)]
+    >>> states = [network.init(np.random.default_rng(0)) for network in networks]
+    >>> X = ah.Crossbars(6).sample(np.random.default_rng(1), 10)
+    >>> states, traces = ah.advance_many(networks, states, X, hold=100, engine="cpu")
+    >>> [state.W.shape for state in states]
+    [(50, 36), (30, 36)]
     """
     states = [*states]
     wanted = {"networks": networks, "Xs": Xs, "hold": hold, "from_rest": from_rest}

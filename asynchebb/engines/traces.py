@@ -30,7 +30,11 @@ LATE, TOO_LATE, ENOUGH = 0.1, 0.5, 1000
 
 
 class LateSpikes(UserWarning):
-    """Many spikes come late, because neurons fire at most once per Euler step."""
+    """Many spikes come late, because neurons fire at most once per Euler step.
+
+    >>> import warnings
+    >>> warnings.simplefilter("error", ah.LateSpikes)  # stop instead of warning
+    """
 
 
 def check(trace: tuple[str, ...]) -> None:

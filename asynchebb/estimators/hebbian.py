@@ -47,21 +47,40 @@ TOO_STRONG = 100 * NORM  # a sample of this norm would ruin the weights
 class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parameters):
     """Base class of the models; each adds a `schedule()`.
 
+    >>> class Restless(ah.HebbianNetwork):
+    ...     def schedule(self):
+    ...         return ah.Asynchronous(r_b=1, r_r=0)
+    >>> X = ah.Crossbars(6).sample(np.random.default_rng(0), 20)
+    >>> Restless(40, max_iter=1, hold=100, random_state=0).fit(X).components_.shape
+    (40, 36)
+
     Attributes
     ----------
-    components_ : (n_components, n_features), the feed-forward weights W
-    lateral_ : (n_components, n_components), the lateral weights M
-    activity_ : (n_components,), the rates y after the last sample shown
-    readout_ : (n_components, n_features), the linear readout D of data divided by `scale_`; computed when asked for
-    reconstruction_err_ : |X − X̂|, the Frobenius norm as in scikit-learn's NMF, for the data shown; computed when asked
-        for, from the sample that the model keeps
-    validation_scores_ : cos(x, Wᵀy) on the held-out samples after each pass of `fit`, if `tol` is a number
-    scale_ : the divisor for the data
-    n_components_ : number of neurons
-    n_iter_ : number of passes of `fit`, or of calls to `partial_fit`
-    n_samples_seen_ : number of samples shown since `fit` or the stream began
-    image_shape_ : (height, width) if the data were images (samples, height, width), else None
-    state_ : all variables that change while the network runs, an `ah.State`
+    components_ : array of shape (n_components, n_features)
+        The feed-forward weights W.
+    lateral_ : array of shape (n_components, n_components)
+        The lateral weights M.
+    activity_ : array of shape (n_components,)
+        The rates y after the last sample shown.
+    readout_ : array of shape (n_components, n_features)
+        The linear readout D of data divided by `scale_`; computed when asked for.
+    reconstruction_err_ : float
+        |X − X̂|, the Frobenius norm as in scikit-learn's NMF, for the data shown; computed when asked for, from the
+        sample that the model keeps.
+    validation_scores_ : list of float
+        cos(x, Wᵀy) on the held-out samples after each pass of `fit`, if `tol` is a number.
+    scale_ : float
+        The divisor for the data.
+    n_components_ : int
+        Number of neurons.
+    n_iter_ : int
+        Number of passes of `fit`, or of calls to `partial_fit`.
+    n_samples_seen_ : int
+        Number of samples shown since `fit` or the stream began.
+    image_shape_ : tuple or None
+        (height, width) if the data were images (samples, height, width), else None.
+    state_ : ah.State
+        All variables that change while the network runs.
     """
 
     _weakens = False  # whether `fit` has found outliers

@@ -32,6 +32,9 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     """Save a fitted network, or a pipeline of OnOff() and a network, as a NetCDF file; exactly, including activity.
 
     The file holds the sample of data that the readout is learned from, unless the model has readout=False.
+
+    >>> X = ah.Crossbars(6).sample(np.random.default_rng(0), 20)
+    >>> ah.save_model(ah.AsyncHebbian(40, max_iter=1, hold=100, random_state=0).fit(X), "model.nc")
     """
     if Path(path).suffix != ".nc":
         raise InputError(f"path is {str(path)!r}; it must be a file that ends in .nc (NetCDF; use pickle for .pkl)")
@@ -39,7 +42,13 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load_model(path: str | os.PathLike[str], **given: Any) -> Any:
-    """Load a model saved by `save_model`. User-defined rules, dynamics or weights must be passed in: rule=Mine()."""
+    """Load a model saved by `save_model`. User-defined rules, dynamics or weights must be passed in: rule=Mine().
+
+    >>> X = ah.Crossbars(6).sample(np.random.default_rng(0), 20)
+    >>> ah.save_model(ah.AsyncHebbian(40, max_iter=1, hold=100, random_state=0).fit(X), "model.nc")
+    >>> ah.load_model("model.nc").partial_fit(X[:1]).n_components_
+    40
+    """
     return read(Path(path), given)[0]
 
 

@@ -22,6 +22,13 @@ def schedule_or_none(name: str, value: object) -> None:
 class AsyncHebbian(HebbianNetwork):
     """The asynchronous network: each neuron learns when it bursts (y_i > r_b), then is refractory for r_r steps.
 
+    >>> X = ah.Crossbars(6).sample(np.random.default_rng(0), 100)
+    >>> model = ah.AsyncHebbian(40, max_iter=1, hold=100, random_state=0)
+    >>> model.fit_transform(X).shape
+    (100, 40)
+    >>> model.partial_fit(X[:1]).n_samples_seen_  # online, sample by sample
+    101
+
     Parameters
     ----------
     r_b : number, default=1.0
@@ -60,7 +67,12 @@ class AsyncHebbian(HebbianNetwork):
 
 @dataclass(eq=False, repr=False)
 class DiscreteHebbian(HebbianNetwork):
-    """The discrete network: all neurons learn at the last step of each sample's hold."""
+    """The discrete network: all neurons learn at the last step of each sample's hold.
+
+    >>> X = ah.Crossbars(6).sample(np.random.default_rng(0), 100)
+    >>> ah.DiscreteHebbian(40, max_iter=1, hold=100, random_state=0).fit(X).components_.shape
+    (40, 36)
+    """
 
     model: ClassVar[str] = "discrete"
 
@@ -70,7 +82,12 @@ class DiscreteHebbian(HebbianNetwork):
 
 @dataclass(eq=False, repr=False)
 class ContinuousHebbian(HebbianNetwork):
-    """The continuous network: all neurons learn at every step, by Oja's rule at η = 0.001."""
+    """The continuous network: all neurons learn at every step, by Oja's rule at η = 0.001.
+
+    >>> X = ah.Crossbars(6).sample(np.random.default_rng(0), 100)
+    >>> ah.ContinuousHebbian(40, max_iter=1, hold=100, random_state=0).fit(X).lateral_.shape
+    (40, 40)
+    """
 
     model: ClassVar[str] = "continuous"
 
@@ -84,5 +101,5 @@ _HEADING = "    Parameters\n    ----------\n"
 for _model in MODELS.values():  # their own parameters first, then those that all have, then the attributes
     _about, _, _own = (_model.__doc__ or "").partition(_HEADING)
     _common = (Parameters.__doc__ or "").partition(_HEADING)[2].rstrip()
-    _attributes = (HebbianNetwork.__doc__ or "").partition("\n\n")[2]
+    _attributes = "".join((HebbianNetwork.__doc__ or "").partition("    Attributes\n")[1:])
     _model.__doc__ = f"{_about.rstrip()}\n\n{_HEADING}{_own.rstrip(' ')}{_common}\n\n{_attributes}"

@@ -17,6 +17,9 @@ class OnOff(TransformerMixin, BaseEstimator):
     """Split signed data into two non-negative channels, [x]₊ and [−x]₊, side by side: (samples, 2 · n_features).
 
     Also accepts images (samples, height, width); a field over both channels has the shape (2, height, width).
+
+    >>> ah.OnOff().fit_transform(np.array([[1.0, -2.0]]))
+    array([[1., 0., 0., 2.]])
     """
 
     def fit(self, X: Samples, y: object = None) -> OnOff:

@@ -26,7 +26,11 @@ OUTLYING, FEW = 10.0, 0.01
 
 
 class Outliers(UserWarning):
-    """Some samples are so much stronger than the others that they would ruin what is learned from those."""
+    """Some samples are so much stronger than the others that they would ruin what is learned from those.
+
+    >>> import warnings
+    >>> warnings.simplefilter("error", ah.Outliers)  # stop instead of warning
+    """
 
 
 def norm_scale(X: Any, outlying: np.ndarray | None = None) -> float:

@@ -72,6 +72,12 @@ def live(
     """Watch a network learn, in the output cell of a notebook or at the `url` of what is returned.
 
     It starts untrained. `.state` is its state at any time; `.pause()`, `.play()` and `.stop()` do what they say.
+
+    >>> page = ah.live(ah.asynchronous(n=50, m=36), ah.Crossbars(6))
+    >>> page.pause()
+    >>> page.state.W.shape
+    (50, 36)
+    >>> page.stop()
     """
     stimulus = Crossbars() if stimulus is None else stimulus
     network = asynchronous(m=getattr(stimulus, "m", 196)) if network is None else network

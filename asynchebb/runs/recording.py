@@ -62,6 +62,13 @@ def record(
     finished by another engine is not repeated; its file says which engine it was. A `SilentNetwork` warning says that
     nothing was learned, or that the network has died. `progress` shows a bar, in a terminal or a notebook;
     `on_progress` is called as by `simulate`.
+
+    >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2))
+    >>> dataset = ah.record(run, "runs")
+    >>> dataset.W.sizes
+    Frozen({'snapshot': 3, 'neuron': 20, 'input': 36})
+    >>> dataset.step.values  # from the untrained network to the end
+    array([   0, 1000, 2000])
     """
     if not isinstance(run, Run):
         raise InputError(f"run is {run!r}; it must be a Run")

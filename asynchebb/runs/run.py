@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +25,10 @@ class Phase:
     """`samples` stimuli, each held for `hold` Euler steps, with this many snapshots during the phase.
 
     Activity carries over from one stimulus to the next or, with `from_rest`, starts from u = y = 0 at each.
+
+    >>> phase = ah.Phase(ah.Crossbars(6), samples=200, hold=100, from_rest=True)
+    >>> ah.Run(ah.asynchronous(n=50, m=36), phase).steps
+    20000
     """
 
     stimulus: Stimulus
@@ -39,6 +44,9 @@ class Probe:
     """A test at each snapshot: `samples` new stimuli shown to the frozen network (s = 60 and f = 150 in App. E).
 
     It records these measures, given by name or as user-defined functions (`measures.py`).
+
+    >>> probe = ah.Probe(ah.Crossbars(6), samples=30, measures=("error", "factors_found"))
+    >>> run = ah.Run(ah.asynchronous(n=50, m=36), ah.Phase(ah.Crossbars(6), samples=200), probe)
     """
 
     stimulus: Stimulus
@@ -50,7 +58,15 @@ class Probe:
 
 @dataclass(frozen=True)
 class Run:
-    """A complete specification of a simulation: on one engine, two equal runs give bit-identical results."""
+    """A complete specification of a simulation: on one engine, two equal runs give bit-identical results.
+
+    >>> bars, squares = (ah.Phase(kind(6), samples=200, hold=100) for kind in (ah.Crossbars, ah.Squares))
+    >>> run = ah.Run(ah.asynchronous(n=50, m=36), [bars, squares], seed=7)
+    >>> run.name
+    'asynchronous-oja-crossbars6+squares6-n50-seed7'
+    >>> run.identity == ah.Run(ah.asynchronous(n=50, m=36), [bars, squares], seed=7).identity
+    True
+    """
 
     network: Network
     phases: tuple[Phase, ...]
@@ -58,6 +74,18 @@ class Run:
     trace: tuple[str, ...] = ("updates", "active")
     seed: int = 0
     dtype: str = "float32"
+
+    if TYPE_CHECKING:  # a single phase or probe may be given, or any number of them
+
+        def __init__(
+            self,
+            network: Network,
+            phases: Phase | Iterable[Phase],
+            probes: Probe | Iterable[Probe] = ...,
+            trace: tuple[str, ...] = ...,
+            seed: int = ...,
+            dtype: str = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, Network):

@@ -24,7 +24,13 @@ OTHERS = {"asynchebb model": "it is a model, which ah.load_model opens"}
 
 
 def open_run(path: str | Path) -> xarray.Dataset:
-    """Open a saved run; large arrays are read only when accessed."""
+    """Open a saved run; large arrays are read only when accessed.
+
+    >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2))
+    >>> ah.record(run, "run.nc").close()
+    >>> ah.open_run("run.nc").attrs["rule"]
+    'Oja(eta=0.002)'
+    """
     import xarray
 
     if not Path(path).is_file():
@@ -47,6 +53,10 @@ def state_at(dataset: Any, snapshot: int = -1) -> State:
     """The network's state at a snapshot (by default the last), from which a simulation can continue.
 
     `dataset` is the run's dataset, or its file opened by h5py.
+
+    >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2))
+    >>> state = ah.state_at(ah.record(run, "run.nc"))
+    >>> state, _ = ah.advance(run.network, state, ah.Crossbars(6).sample(np.random.default_rng(5), 10), hold=100)
     """
     count = len(dataset["step"])
     if not isinstance(snapshot, int | np.integer) or not -count <= snapshot < count:
@@ -56,7 +66,12 @@ def state_at(dataset: Any, snapshot: int = -1) -> State:
 
 
 def network_of(dataset: xarray.Dataset, **given: Any) -> Network:
-    """The network of a saved run. Parts of user-defined classes must be passed in: network_of(dataset, rule=Mine())."""
+    """The network of a saved run. Parts of user-defined classes must be passed in: network_of(dataset, rule=Mine()).
+
+    >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2))
+    >>> ah.network_of(ah.record(run, "run.nc")) == run.network
+    True
+    """
     for name in given:
         one_of("what is given", name, PARTS)
     parts = {kind: notation.from_text(kind, str(dataset.attrs[kind]), given) for kind in PARTS}

@@ -11,7 +11,11 @@ from asynchebb.schedules import Frozen
 
 
 class SilentNetwork(UserWarning):
-    """A network has learned nothing, or no neuron responds to its stimuli any more."""
+    """A network has learned nothing, or no neuron responds to its stimuli any more.
+
+    >>> import warnings
+    >>> warnings.simplefilter("error", ah.SilentNetwork)  # stop instead of warning
+    """
 
 
 def trouble(source: Any, run: Run) -> str:

@@ -29,7 +29,13 @@ SECONDS, SECONDS_ON_GPU, STEPS_ON_GPU = 0.1, 0.5, 2**24
 
 
 class Snapshot(NamedTuple):
-    """A run at one moment. `traces` cover the time since the previous snapshot."""
+    """A run at one moment. `traces` cover the time since the previous snapshot.
+
+    >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2))
+    >>> *_, last = ah.simulate(run)
+    >>> isinstance(last, ah.Snapshot), last.number, last.step, last.state.W.shape
+    (True, 2, 2000, (20, 36))
+    """
 
     number: int
     step: int
@@ -39,7 +45,14 @@ class Snapshot(NamedTuple):
 
 
 class Diverged(ArithmeticError):
-    """Weights or rates are no longer finite. `file` holds the earlier snapshots, if they were recorded."""
+    """Weights or rates are no longer finite. `file` holds the earlier snapshots, if they were recorded.
+
+    >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100))
+    >>> try:
+    ...     snapshots = [*ah.simulate(run)]
+    ... except ah.Diverged as error:  # not this run
+    ...     print(error.step, error.file)
+    """
 
     def __init__(self, run: Run, step: int, file: Path | None = None) -> None:
         self.run, self.step, self.file = run, step, file
@@ -65,6 +78,10 @@ def simulate(
 
     `on_progress` is called several times a second (on a GPU, about once a second) with the number of Euler steps done,
     those of tests included; at the end it is `run.steps_with_tests`.
+
+    >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2))
+    >>> [(snapshot.step, snapshot.state.W.shape) for snapshot in ah.simulate(run)]
+    [(0, (20, 36)), (1000, (20, 36)), (2000, (20, 36))]
     """
     for snapshot in live(run, engine, after and after._replace(state=after.state.copy()), on_progress):
         yield snapshot._replace(state=snapshot.state.copy())

@@ -52,6 +52,13 @@ def respond(
     It starts from the state's activity, which carries over between stimuli, or each stimulus from rest. A third
     variable of the dynamics, like a homeostatic threshold, starts from the state's at each.
     Where y = 0 (or x = 0) there is no reconstruction, and the error is 1.
+
+    >>> network = ah.asynchronous(n=50, m=36)
+    >>> state = network.init(np.random.default_rng(0))
+    >>> X = ah.Crossbars(6).sample(np.random.default_rng(1), 5)
+    >>> response = ah.respond(network, state, X, hold=100, from_rest=True)
+    >>> response.errors.shape, response.rates.shape, response.mean_activity.shape
+    ((5, 100), (5, 50), (50,))
     """
     engine = engines.resolved(engine)
     return engines.result_of(responding(network, state, X, hold, from_rest, on_progress, engine == "gpu"), engine)
@@ -120,7 +127,15 @@ def read_out(Y: np.ndarray) -> np.ndarray:
 def reconstruction_error(
     network: Network, state: State, X: np.ndarray, hold: int = 150, engine: str = "cpu", from_rest: bool = False
 ) -> Error:
-    """1 − cos(x, Wᵀy), averaged over stimuli and steps, on the frozen network (App. E1)."""
+    """1 − cos(x, Wᵀy), averaged over stimuli and steps, on the frozen network (App. E1).
+
+    >>> network = ah.asynchronous(n=50, m=36)
+    >>> state = network.init(np.random.default_rng(0))
+    >>> X = ah.Crossbars(6).sample(np.random.default_rng(1), 5)
+    >>> error = ah.reconstruction_error(network, state, X, hold=100, from_rest=True)
+    >>> 0 < error.last < 1
+    True
+    """
     return respond(network, state, X, hold, engine, from_rest).error
 
 
@@ -139,7 +154,14 @@ def error_matrix(
     engine: str = "cpu",
     from_rest: bool = False,
 ) -> np.ndarray:
-    """E[p, s]: the error at the last step on set s, of the state after phase p."""
+    """E[p, s]: the error at the last step on set s, of the state after phase p.
+
+    >>> network = ah.asynchronous(n=50, m=36)
+    >>> states = [network.init(np.random.default_rng(seed)) for seed in (0, 1)]
+    >>> sets = [kind(6).sample(np.random.default_rng(2), 5) for kind in (ah.Crossbars, ah.Squares)]
+    >>> ah.error_matrix(network, states, sets, hold=100).shape
+    (2, 2)
+    """
     return np.array(
         [[reconstruction_error(network, state, X, hold, engine, from_rest).last for X in sets] for state in states]
     )

@@ -58,6 +58,13 @@ def sweep(
     default one per core) or by an `executor`: a Dask client, or anything with the interface of
     concurrent.futures.Executor. If interrupted or killed, the same call resumes. A run that fails is recorded
     with its error, and retried with `retry_failed`. A very large grid needs `yes`. `progress` shows a progress bar.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=1))
+    >>> with ThreadPoolExecutor(1) as threads:  # or, without an executor, one process per core
+    ...     dataset = ah.sweep(run, {"schedule.r_b": [0.5, 1]}, "sweep", executor=threads, progress=False)
+    >>> dataset.error.sizes
+    Frozen({'schedule.r_b': 2})
     """
     made = grid(run, vary, zip)
     chosen = executors.local(workers) if executor is None else nullcontext(executors.adapted(executor))
@@ -110,6 +117,14 @@ def search(
     the mean of its measure at the end. `sampler` is "random"; "adaptive", which tries values near the best so far
     (Optuna's TPE); or a sampler of Optuna. Trials are chosen `batch` at a time, and the next after those have run. The
     same call resumes an interrupted search, and with more `trials` continues it. The rest is as in `sweep`.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=1))
+    >>> space = {"rule.eta": ah.Range(1e-4, 1e-1, log=True)}
+    >>> with ThreadPoolExecutor(1) as threads:  # or, without an executor, one process per core
+    ...     found = ah.search(run, space, "search", trials=3, sampler="random", executor=threads, progress=False)
+    >>> found.error.sizes
+    Frozen({'trial': 3, 'seed': 1})
     """
     chosen = executors.local(workers) if executor is None else nullcontext(executors.adapted(executor))
     checked = space_of(run, space)

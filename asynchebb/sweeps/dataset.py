@@ -33,6 +33,13 @@ def open_sweep(folder: str | Path, grid: str | None = None) -> xarray.Dataset:
     read on access. `run` names each run's file, runs/<run>.nc; `failure` is the error of a failed run; `silent` is 1
     for a run that learned nothing or has died. If the folder holds several sweeps, `grid` names one; by default it is
     the one started last.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=1))
+    >>> with ThreadPoolExecutor(1) as threads:
+    ...     dataset = ah.sweep(run, {"seed": [0, 1]}, "sweep", executor=threads, progress=False)
+    >>> ah.open_sweep("sweep").identical(dataset)
+    True
     """
     import xarray
 

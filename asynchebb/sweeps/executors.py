@@ -35,7 +35,14 @@ DEATHS = ("KilledWorker", "FutureCancelledError", "UncompletedJobError")
 
 
 class Stopped(RuntimeError):
-    """A sweep could not continue. Finished runs are saved, and the same sweep resumes from there."""
+    """A sweep could not continue. Finished runs are saved, and the same sweep resumes from there.
+
+    >>> try:
+    ...     raise ah.Stopped("the scheduler does not answer")
+    ... except ah.Stopped as error:
+    ...     print(error)
+    the scheduler does not answer
+    """
 
 
 def is_death(error: BaseException) -> bool:

@@ -27,7 +27,11 @@ GOALS = ("less", "more")
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from `low` to `high`, drawn evenly, or with `log` evenly on a logarithmic scale."""
+    """Numbers from `low` to `high`, drawn evenly, or with `log` evenly on a logarithmic scale.
+
+    >>> ah.Range(1e-4, 1e-1, log=True)
+    Range(low=0.0001, high=0.1, log=True)
+    """
 
     low: float
     high: float
