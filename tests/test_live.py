@@ -198,8 +198,8 @@ def test_play_pause_step_and_speed(session):
     session.do({"do": "step", "of": "stimulus"}).result()
     assert shown(session)[0]["step"] == 50
     session.do({"do": "speed", "steps_per_second": 200}).result()
-    session.do({"do": "play"}).result()
     began = time.monotonic()
+    session.do({"do": "play"}).result()
     until(lambda: shown(session)[0]["step"] > 100)
     assert time.monotonic() - began > 0.2
     session.do({"do": "speed", "steps_per_second": None}).result()

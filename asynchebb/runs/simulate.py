@@ -144,7 +144,7 @@ def test_stimuli(run: Run) -> list[np.ndarray]:
 
 
 def _stimuli(
-    run: Run, phase: int, start: int, end: int, on_gpu: bool, pieces: Callable[[], int] | None
+    run: Run, phase: int, start: int, end: int, on_gpu: bool, pieces: Callable[[], int] | None = None
 ) -> Iterator[tuple[np.ndarray, int]]:
     """The phase's stimuli from start to end, in chunks that take about SECONDS to learn, or as large as `pieces` says.
 
