@@ -26,6 +26,7 @@ class Live:
 
     @property
     def url(self) -> str:
+        """The page's address, with its token."""
         return self._server.url
 
     @property
@@ -40,9 +41,11 @@ class Live:
         return self._session.state().result()
 
     def pause(self) -> None:
+        """As the page's button does."""
         self._session.do({"do": "pause"}).result()
 
     def play(self) -> None:
+        """As the page's button does."""
         self._session.do({"do": "play"}).result()
 
     def stop(self) -> None:

@@ -48,8 +48,8 @@ SECTIONS = {
 PLACES = {HOME / "README.md": DOCS / "index.md"} | {
     HOME / path: GENERATED / f"{page}.md" for page, path in FILES.items()
 }
-# What public functions return without being public themselves.
-RETURNED = {"runs": ("runs.testing.Response", "runs.testing.Error"), "live_page": ("live_page.Live",)}
+# What public functions return without being public themselves; with brackets, what no user makes by calling it.
+RETURNED = {"runs": ("runs.testing.Response", "runs.testing.Error"), "live_page": ("live_page.Live()",)}
 ANCHORS = {f"#{heading.lower().replace(' ', '-')}": page for page, (heading, _) in SECTIONS.items()}
 
 
@@ -112,7 +112,7 @@ def reference() -> Iterator[tuple[str, str]]:
         for name in shown:
             lines += ["", *documented(name)]
         for returned in RETURNED.get(room, ()):
-            lines += ["", f".. autoclass:: asynchebb.{returned}"]
+            lines += ["", f".. autoclass:: asynchebb.{returned}", *(["   :members:"] if returned.endswith("()") else [])]
         yield f"api/{room}", "\n".join(lines)
 
 
