@@ -67,7 +67,7 @@ def screenshots(folder):
         page.screenshot(path=folder / "live.png")
         page.select_option("#second", "")
         page.click("#reset")
-        phone = view(chromium, live.url, 390, 844, device_scale_factor=2, color_scheme="dark")
+        phone = view(chromium, live.url, 390, 844, color_scheme="dark")
         phone.wait_for_timeout(6000)
         phone.screenshot(path=folder / "live-phone.png")
     live.stop()

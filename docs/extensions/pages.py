@@ -112,7 +112,7 @@ def reference() -> Iterator[tuple[str, str]]:
         for name in shown:
             lines += ["", *documented(name)]
         for returned in RETURNED.get(room, ()):
-            lines += ["", f".. autoclass:: asynchebb.{returned}", *(["   :members:"] if returned.endswith("()") else [])]
+            lines += ["", f".. autoclass:: asynchebb.{returned}"] + ["   :members:"] * returned.endswith("()")
         yield f"api/{room}", "\n".join(lines)
 
 
