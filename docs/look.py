@@ -6,7 +6,6 @@ A page must fit (nothing makes it scroll sideways), its pictures must load, and 
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,10 +16,11 @@ from pathlib import Path
 
 from asynchebb.engines.gpu import device
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # which know the browser
+
+import live_browser
+
 WIDTHS = (1280, 390)
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync")
-OPTIONS += ("--disable-background-networking", "--disable-component-update")
 SECONDS = 240
 ELSEWHERE = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)=[\"']?((?:https?:)?//[^\"'\s>]+)")
 SCRIPT = """<!doctype html><link rel="icon" href="data:,"><body><script>
@@ -91,7 +91,7 @@ def in_browser(site: Path, browser: str) -> list[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Site, directory=str(site)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        command = [browser, *OPTIONS, f"--user-data-dir={profile}", "--remote-debugging-port=0"]
+        command = [browser, *live_browser.FLAGS.split(), f"--user-data-dir={profile}", "--remote-debugging-port=0"]
         window = subprocess.Popen(
             [*command, f"http://127.0.0.1:{server.server_port}/look"],
             stdout=subprocess.DEVNULL,
@@ -109,7 +109,7 @@ def in_browser(site: Path, browser: str) -> list[str]:
 
 def main(site: Path) -> int:
     wrong, pages = from_elsewhere(site), len(html_pages(site))
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    browser = live_browser.installed()
     if browser:
         wrong += in_browser(site, browser)
         print(f"{pages} pages looked at in {Path(browser).name}, {' and '.join(map(str, WIDTHS))} pixels wide")

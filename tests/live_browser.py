@@ -16,9 +16,14 @@ FLAGS += " --disable-component-update --disable-sync"
 MISSING = f"needs a browser: none of {', '.join(NAMES)} is installed (Debian and Ubuntu: apt-get install chromium)"
 
 
+def installed():
+    """The browser's path; None where there is none."""
+    return next(filter(None, map(shutil.which, NAMES)), None)
+
+
 def found():
-    """The browser's path; None where there is none, which in CI is an error."""
-    path = next(filter(None, map(shutil.which, NAMES)), None)
+    """The same, but that none is an error in CI."""
+    path = installed()
     if path is None and os.environ.get("CI") == "true":
         raise RuntimeError(MISSING)
     return path

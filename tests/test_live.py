@@ -9,10 +9,12 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from live_browser import eventually
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
@@ -183,11 +185,7 @@ def shown(session):
     return unpacked(session.call(session.frame).result())
 
 
-def until(condition, seconds=20.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.01)
+until = partial(eventually, seconds=20.0)
 
 
 def test_play_pause_step_and_speed(session):

@@ -22,9 +22,10 @@ def sources() -> dict[str, str]:
 
 def check(options: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder, f"{name}.py") for name in sources()]
-        for file in files:
-            file.write_text(sources()[file.stem], encoding="utf-8")
+        files = []
+        for name, code in sources().items():
+            files.append(Path(folder, f"{name}.py"))
+            files[-1].write_text(code, encoding="utf-8")
         return subprocess.run([sys.executable, "-m", "mypy", *options, *files]).returncode
 
 

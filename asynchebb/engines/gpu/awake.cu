@@ -2,11 +2,12 @@
 //
 // Each has a slot and a thread. Four threads, a team, share their four rows: each keeps a quarter of the columns of all
 // four, the first COLUMNS / 4 of these in registers and the others in shared memory. So a rate that is read serves four
-// rows, and a step is a sweep over the columns, three shuffles, one barrier, and little else. The other neurons are silent. Far ones
-// stay so up to the end of a spell, even if nothing inhibits them, and take one step with the summed drive then. The
-// sleepers in between are looked after block by block: from a floor under each rate follows a bound on their drives, and
-// those that it does not keep silent for the length of the block are woken beforehand. A block ends early when a rate
-// falls below its floor. So what is computed is exact, and never undone.
+// rows, and a step is a sweep over the columns, three shuffles, one barrier, and little else.
+//
+// The other neurons are silent. Far ones stay so up to the end of a spell, even if nothing inhibits them, and take one
+// step with the summed drive then. The sleepers in between are looked after block by block: from a floor under each rate
+// follows a bound on their drives, and those that it does not keep silent for the length of the block are woken
+// beforehand. A block ends early when a rate falls below its floor. So what is computed is exact, and never undone.
 //
 // The weights from slots to sleepers are copied to a tile, of which the first TILED columns are in shared memory.
 #define SLOTS THREADS
@@ -25,10 +26,10 @@
 
 struct Awake {  // in shared memory
     Shared shared;
-    int id[SLOTS];                            // which neuron is in a slot
-    alignas(16) real y[2][SLOTS + 16];        // rates in the slots, before and after a step; and whether the block ends
-    Four both[SLOTS / 2];                     // of two slots: rates added up since the block began, floors under them
-    real total[SLOTS];                        // rates added up since the spell began
+    int id[SLOTS];                              // which neuron is in a slot
+    alignas(16) real y[2][SLOTS + 16];          // rates in the slots, before and after a step; and whether the block ends
+    Four both[SLOTS / 2];                       // of two slots: rates added up since the block began, floors under them
+    real total[SLOTS];                          // rates added up since the spell began
     real a[SLOTS], scale[SLOTS], shift[SLOTS];
     real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], rule[RULE_CONSTANTS];
     FourIds sleeper[LOOKING];                   // which neurons they are, or −1
@@ -104,7 +105,7 @@ DEVICE int choose(Net& net, Awake& res, int k, int& awake, int& sleepers) {
 }
 
 struct Own {  // of a thread: of the neuron in its slot, but for m
-    real m[4][GROUPS][4];   // see `rest_of`
+    real m[4][GROUPS][4];      // see `rest_of`
     real u, y, before, b, s;   // `before`: y before the last step
     real sum, lowest;          // as in `Awake`
     real gain;                 // by how much it is still to grow, per rate
@@ -289,7 +290,9 @@ DEVICE void trace(Net& net, Awake& res, const Own& own, bool opened, int k, long
 
 // Take so many steps from k on, or fewer: up to the first at which a rate falls below its floor, or a row has to be
 // rectified. Gives the step that was reached.
-template <bool TRACED> DEVICE int take_steps(Net& net, Awake& res, Own& own, int k, int left, int slots, int pixels, long long hold_start) {
+template <bool TRACED>
+DEVICE int take_steps(
+    Net& net, Awake& res, Own& own, int k, int left, int slots, int pixels, long long hold_start) {
     if (slots <= WARP * 32) {  // this warp has no slots
         do {
             sync();

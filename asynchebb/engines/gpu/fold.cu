@@ -2,7 +2,8 @@
 //
 // To multiply rows of M touches all of it, and most columns are not read in the next hold, nor in the one after that. So
 // where few neurons are run apart, s is remembered, and a column is multiplied when it is read, by all that it has missed
-// and in that order, at the latest after REMEMBERED holds: it gets the same bits as if it had been multiplied at the end of each hold.
+// and in that order, at the latest after REMEMBERED holds: it gets the same bits as if it had been multiplied at the end
+// of each hold.
 
 DEVICE real larger(real a, real b) { return a > b ? a : b; }
 
@@ -35,7 +36,8 @@ DEVICE void fold_W(Net& net, Shared& shared, const real* x) {
     int count = list_where(shared, net.n, rows, [=](int i) { return scale[i] != 1 || shift[i] != 0; });
     // A row that only leaks keeps its direction. Its largest weight is at least b / Σ x, which nearly always is enough.
     real *b = ROW(B), enough = 2 * net.smallest * net.sum_x;
-    int faded = list_where(shared, count, LIST(ACTIVE), [=](int r) { return shift[rows[r]] == 0 && !(b[rows[r]] >= enough); });
+    int faded = list_where(
+        shared, count, LIST(ACTIVE), [=](int r) { return shift[rows[r]] == 0 && !(b[rows[r]] >= enough); });
     ROLLED for (int r = WARP; r < faded; r += WARPS) {
         int i = rows[LIST(ACTIVE)[r]];
         real largest = 0;
