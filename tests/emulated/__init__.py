@@ -63,9 +63,8 @@ class Host(Card):
     geometries = dict.fromkeys(
         map(np.dtype, ("float32", "float64")),
         Geometries(
-            Geometry(32, columns=16, sleepers=128, tiled=20),
-            Geometry(64, columns=32, sleepers=128, tiled=16),
-            Geometry(64, columns=16, sleepers=128, tiled=40),
+            Geometry(64, rows=2, slots=32, columns=16, near=60, spell=60),
+            Geometry(64, rows=4, slots=48, columns=32, near=84, spell=250),
             Geometry(64),
         ),
     )

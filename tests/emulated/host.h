@@ -80,7 +80,7 @@ struct Meeting {  // of a warp's threads, or a block's
     int arrived, number;
     double said[2][THREADS];  // in turn: those who go on first may already say the next thing
 };
-static Meeting of_block, of_warp[THREADS / 32];
+static Meeting of_block, of_some, of_warp[THREADS / 32];
 
 // Say x, wait for the others, and hear what they said.
 static double* meet(Meeting& meeting, int size, double x) {
@@ -98,6 +98,7 @@ static double* warp_says(double x) { return meet(of_warp[thread / 32], 32, x); }
 template <typename T> DEVICE T* global(T* place) { return place; }
 DEVICE void begin(char* at) {}
 DEVICE void sync() { emulated::block_says(0); }
+DEVICE void sync_first(int warps) { emulated::meet(emulated::of_some, 32 * warps, 0); }
 DEVICE void sync_warp() { emulated::warp_says(0); }
 DEVICE bool sync_or(int x) {
     double* said = emulated::block_says(x != 0);
@@ -120,3 +121,6 @@ DEVICE void add_to(long long* place, long long x) { *place += x; }
 
 template <typename T> DEVICE void read_shared(T* to, const T* from) { memcpy(to, from, 4 * sizeof(T)); }
 template <typename T> DEVICE void read_one(T* to, const T* from) { *to = *from; }
+#if FEW
+template <typename T> DEVICE void read_rows(T* to, const T* from) { memcpy(to, from, ROWS * sizeof(T)); }
+#endif

@@ -188,15 +188,12 @@ def geometry_of(gpu: Any, network: Network, hold: int, dtype: np.dtype, networks
     closed = quiet(schedule, hold)  # up to the step at which silent neurons may learn
     if closed < hold - 1 and not _stays(network.rule):
         return of.all
-    # Does inhibition move a silent neuron out of reach? Then most are far, and else all may sleep.
-    drifts = bool(network.dynamics.step(0.0, -1.0)[0] < 0)
+    # Does inhibition move a silent neuron out of reach? Else it may come back at any time, and most are awake.
+    if not network.dynamics.step(0.0, -1.0)[0] < 0:
+        return of.all
     # Where neurons learn rarely, more are active; and they may have done so before they were frozen.
     rarely = closed == hold - 1 or network == network.frozen()
-    if (drifts and not rarely) or network.n <= of.few.threads:
-        return of.few
-    if drifts:
-        return of.many
-    return of.light if network.n <= of.light.sleepers else of.all
+    return of.many if rarely and network.n > of.few.slots else of.few
 
 
 def _stays(rule: Any) -> bool:
@@ -272,7 +269,7 @@ def _told(call: Call, geometry: Geometry) -> dict[str, Any]:
     floor, decay = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "decay", 0.0)
     spiking = equations.spikes(network.dynamics)
     told = {"n": network.n, "m": network.m, "stride": stride(network), "stimuli": len(call.X), "hold": call.hold}
-    told |= {"from_rest": call.from_rest, "lazy": geometry.sleepers > 0}
+    told |= {"from_rest": call.from_rest, "lazy": geometry.slots > 0}
     told |= {"all_near": call.traces.burst.size > 0}
     told |= {"has_memory": equations.has_memory(type(network.dynamics)), "spiking": spiking}
     told |= {"noisy": equations.noisy(network.dynamics), "events": spiking and decay > 0}

@@ -21,7 +21,12 @@ KERNEL(advance, Net* nets) {
     Net& net = shared.net;
     if (THREAD == 0) net = nets[BLOCK];
     sync();
+#if FEW
     for EACH(j, net.n) LIST(FRESH)[j] = 0;
+    for EACH(j, net.m) LIST(FRESH_W)[j] = 0;
+    turn_W<false>(net);
+    sync();
+#endif
     SPENT(ON_BEGINNING)
     for (int stimulus = 0; stimulus < net.stimuli; stimulus++) {
         const real* x = global(net.X) + (size_t)stimulus * net.m;
@@ -52,12 +57,14 @@ KERNEL(advance, Net* nets) {
             SPENT(ON_ALL)
             k += steps, length *= 2;
         }
-        fold_W(net, shared, x);
-        fold_M(net, shared);
+        fold(net, shared, x, pixels);
         SPENT(ON_FOLDING)
         if (net.settled)
             for EACH(i, net.n) global(net.settled)[(size_t)stimulus * net.n + i] = net.spiking ? ROW(MEAN)[i] : ROW(Y)[i];
         sync();
     }
+#if FEW
     refresh_all(net, shared);
+    if (net.holds) turn_W<true>(net);
+#endif
 }

@@ -52,8 +52,9 @@ def arrays(call: Call, geometry: Geometry, memory: int = 0) -> Iterator[Array]:
     yield Array("meeting", ZEROED, (64 + memory if geometry.wide > 1 else 0,), np.uint8)
     yield Array("lists", SCRATCH, (program.LIST_ROWS, row), np.int32)
     yield Array("truths", SCRATCH, (program.TRUTH_ROWS, row), np.uint8)
-    yield Array("tile", SCRATCH, geometry.tile, real)
-    yield Array("remembered", SCRATCH, (program.REMEMBERED if geometry.sleepers else 0, row), real)
+    if geometry.slots:
+        yield Array("V", SCRATCH, (network.m, row), real)
+        yield Array("remembered", SCRATCH, (2 * program.REMEMBERED, row), real)
 
 
 def stride(network: Network) -> int:

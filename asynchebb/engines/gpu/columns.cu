@@ -24,8 +24,8 @@ enum {
     U, Y, A, H, B, S, SCALE, SHIFT, INHIBITION, GAIN_W, GAIN_M, BEFORE, MEAN, TEAMS, NUMBER_ROWS = TEAMS + 3
 };
 enum { C, SPIKES, NEW_C, COUNT_ROWS };                // steps since the last update; spikes in the window
-enum { ACTIVE, LISTED, PIXELS, FRESH, LIST_ROWS };    // neurons with y ≠ 0; other neurons; pixels with x ≠ 0; see `refresh`
-enum { GROWN, OPENED, NEAR, TRUTH_ROWS };             // has the row of M grown; is the gate open; is it far, asleep or awake
+enum { ACTIVE, LISTED, PIXELS, FRESH, FRESH_W, LIST_ROWS };  // neurons with y ≠ 0; other ones; pixels with x ≠ 0; see `fold.cu`
+enum { GROWN, OPENED, NEAR_OR_FAR, TRUTH_ROWS };  // has the row of M grown; is the gate open; is it far, asleep or awake
 
 enum {  // SPENT
     ON_WX, ON_CHOOSING, ON_LOADING, ON_SLEEPERS, ON_WAKING, ON_STEPS, ON_STORING, ON_FAR, ON_ALL, ON_FOLDING, ON_BEGINNING
@@ -51,6 +51,15 @@ DEVICE real one_at_once(const real* number) {
     read_one(&found, number);
     return found;
 }
+
+// W by rows; where few neurons are run apart, by pixels.
+#if FEW
+#define WEIGHTS_OF(i) (global(net.V) + (i))
+#define PIXELS_APART ((size_t)net.stride)
+#else
+#define WEIGHTS_OF(i) (global(net.W) + (size_t)(i) * net.m)
+#define PIXELS_APART ((size_t)1)
+#endif
 
 DEVICE real plus(real a, real b, real c) { return MULTIPLY_ADD(a, b, c); }  // a b + c
 
@@ -87,32 +96,6 @@ DEVICE int list_active(Net& net, Shared& shared) {
 DEVICE real sum_of_warp(real x) {
     for (int apart = 16; apart; apart /= 2) x += shuffle_xor(x, apart);
     return x;
-}
-
-// b = W @ x over the pixels that are not 0; a warp for a row, sixteen at a time.
-DEVICE void feed_forward(Net& net, const real* x, int pixels) {
-    const int AT_ONCE = 16;
-    real* b = ROW(B);
-    int *listed = LIST(PIXELS), n = net.n, m = net.m;
-    int pixel = LANE < pixels ? listed[LANE] : 0;  // the first of this lane: mostly the only one
-    real value = LANE < pixels ? x[pixel] : (real)0;
-    for (int first = WARP; first < n; first += AT_ONCE * WARPS) {
-        real sum[AT_ONCE];
-        UNROLL for (int r = 0; r < AT_ONCE; r++)
-            sum[r] = first + r * WARPS < n ? global(net.W)[(size_t)(first + r * WARPS) * m + pixel] : (real)0;
-        UNROLL for (int r = 0; r < AT_ONCE; r++) sum[r] = sum[r] * value;
-        for (int p = LANE + 32; p < pixels; p += 32) {
-            int j = listed[p];
-            real weight[AT_ONCE], x_j = x[j];
-            UNROLL for (int r = 0; r < AT_ONCE; r++)
-                weight[r] = first + r * WARPS < n ? global(net.W)[(size_t)(first + r * WARPS) * m + j] : (real)0;
-            UNROLL for (int r = 0; r < AT_ONCE; r++) sum[r] = plus(weight[r], x_j, sum[r]);
-        }
-        UNROLL for (int apart = 16; apart; apart /= 2)
-            UNROLL for (int r = 0; r < AT_ONCE; r++) sum[r] += shuffle_xor(sum[r], apart);
-        UNROLL for (int r = 0; r < AT_ONCE; r++)
-            if (LANE == 0 && first + r * WARPS < n) b[first + r * WARPS] = sum[r];
-    }
 }
 
 // Σ_j m̂_ij y_j over the listed j, for the rows i, i + THREADS, … that are wanted; many weights are on their way at once.

@@ -63,6 +63,10 @@ template <typename T> DEVICE T* global(T* place) {
     return place;
 }
 
+#if FEW
+// The first so many warps of a block wait for each other.
+DEVICE void sync_first(int warps) { asm volatile("bar.sync 1, %0;" :: "r"(32 * warps) : "memory"); }
+#endif
 DEVICE void sync_warp() { __syncwarp(); }
 DEVICE unsigned vote(bool x) { return __ballot_sync(~0u, x); }
 DEVICE bool vote_any(bool x) { return __any_sync(~0u, x); }
@@ -85,6 +89,20 @@ DEVICE void read_shared(double* to, const double* from) {
     asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(to[0]), "=d"(to[1]) : "r"(place));
     asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(to[2]), "=d"(to[3]) : "r"(place + 16));
 }
+#if FEW
+#if ROWS == 4
+template <typename T> DEVICE void read_rows(T* to, const T* from) { read_shared(to, from); }
+#else
+DEVICE void read_rows(float* to, const float* from) {
+    unsigned place = (unsigned)__cvta_generic_to_shared(from);
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(to[0]), "=f"(to[1]) : "r"(place));
+}
+DEVICE void read_rows(double* to, const double* from) {
+    unsigned place = (unsigned)__cvta_generic_to_shared(from);
+    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(to[0]), "=d"(to[1]) : "r"(place));
+}
+#endif
+#endif
 DEVICE void read_one(float* to, const float* from) {
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(*to) : "r"((unsigned)__cvta_generic_to_shared(from)));
 }

@@ -1,9 +1,9 @@
-// W and M as they should be at the end of a hold: scale = 1, shift = 0, s = 1.
+// b = Wx at the start of a hold; and W and M as they should be at its end: scale = 1, shift = 0, s = 1.
 //
-// To multiply rows of M touches all of it, and most columns are not read in the next hold, nor in the one after that. So
-// where few neurons are run apart, s is remembered, and a column is multiplied when it is read, by all that it has missed
-// and in that order, at the latest after REMEMBERED holds: it gets the same bits as if it had been multiplied at the end
-// of each hold.
+// To multiply all rows of W and M touches all of their weights, of which most are not read in the next hold, nor in the
+// one after that. So where few neurons are run apart, the scales of both are remembered. A column, of W that of a pixel,
+// is multiplied when it is read, by all that it has missed and in that order, at the latest after REMEMBERED holds: it
+// gets the same bits as if it had been multiplied at the end of each hold.
 
 DEVICE real larger(real a, real b) { return a > b ? a : b; }
 
@@ -27,7 +27,210 @@ DEVICE real kept_scale_of_M(Net& net, int i, real s, bool grown) {
 }
 
 DEVICE real kept_scale_of_W(Net& net, int i, real scale, real shift) {
-    return shift != 0 ? scale : kept_scale(net, largest_of(global(net.W) + (size_t)i * net.m, net.m, 1), scale);
+    return shift != 0 ? scale : kept_scale(net, largest_of(WEIGHTS_OF(i), net.m, PIXELS_APART), scale);
+}
+
+#if FEW
+enum { OF_M, OF_W };  // which scales, or columns
+
+DEVICE real* columns_of(Net& net, int which) { return global(which == OF_M ? net.P : net.V); }
+DEVICE int* fresh_of(Net& net, int which) { return which == OF_M ? LIST(FRESH) : LIST(FRESH_W); }  // up to which hold
+
+DEVICE real* remembered(Net& net, int which, int hold) {
+    return global(net.remembered) + (which * REMEMBERED + hold % REMEMBERED) * net.stride;
+}
+
+struct Missed { real of[REMEMBERED]; };  // a row's scales in the last holds
+
+DEVICE Missed missed_scales(Net& net, int which, int i) {
+    Missed found;
+    int holds = net.holds;
+    UNROLL for (int h = 0; h < REMEMBERED; h++) found.of[h] = remembered(net, which, holds + h)[i];
+    return found;
+}
+
+DEVICE real up_to_date(real weight, const Missed& missed, int since, int holds) {
+    UNROLL for (int h = 0; h < REMEMBERED; h++)
+        if (holds - REMEMBERED + h >= since) weight *= missed.of[h];
+    return weight;
+}
+
+// Bring the listed columns up to date, eight at a time and four rows per thread.
+DEVICE void refresh(Net& net, int which, const int* list, int count) {
+    const int AT_ONCE = 8;
+    int n_4 = ((int)net.n + 3) / 4, sharing = THREADS > n_4 ? THREADS / n_4 : 1, stride = net.stride, holds = net.holds;
+    int* fresh = fresh_of(net, which);
+    real* columns = columns_of(net, which);
+    ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
+        int first_row = r % n_4 * 4;
+        ROLLED for (int first = r / n_4; first < count; first += AT_ONCE * sharing) {
+            Four weights[AT_ONCE];
+            int at[AT_ONCE], since[AT_ONCE], oldest = holds;
+            UNROLL for (int j = 0; j < AT_ONCE; j++) {
+                int column = list[first + j * sharing < count ? first + j * sharing : first];
+                at[j] = column * stride + first_row, since[j] = fresh[column];
+                weights[j] = *(const Four*)(columns + at[j]);
+                oldest = oldest < since[j] ? oldest : since[j];
+            }
+            ROLLED for (; oldest < holds; oldest++) {
+                Four s = *(const Four*)(remembered(net, which, oldest) + first_row);
+                UNROLL for (int j = 0; j < AT_ONCE; j++)
+                    if (oldest >= since[j])
+                        UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] *= s.of[e];
+            }
+            UNROLL for (int j = 0; j < AT_ONCE; j++)
+                if (first + j * sharing < count) *(Four*)(columns + at[j]) = weights[j];
+        }
+    }
+    sync();
+    for EACH(q, count) fresh[list[q]] = holds;
+    sync();
+}
+
+// All columns that have missed something for at least so many holds.
+DEVICE void refresh_all(Net& net, Shared& shared, int missed = 1) {
+    int* list = LIST(LISTED);
+    ROLLED for (int which = OF_M; which <= OF_W; which++) {
+        int *fresh = fresh_of(net, which), holds = net.holds;
+        int count = list_where(
+            shared, which == OF_M ? net.n : net.m, list, [=](int j) { return holds - fresh[j] >= missed; });
+        if (count) refresh(net, which, list, count);
+    }
+}
+
+// b = W @ x over the pixels that are not 0, two rows per thread.
+DEVICE void feed_forward(Net& net, const real* x, int pixels) {
+    const int AT_ONCE = 8;
+    int *listed = LIST(PIXELS), n = net.n, stride = net.stride, holds = net.holds;
+    ROLLED for (int first_row = THREAD; first_row < n; first_row += 2 * THREADS) {
+        int rows[2] = {first_row, first_row + THREADS < n ? first_row + THREADS : first_row};
+        Missed missed[2];
+        real sum[2] = {0, 0};
+        UNROLL for (int r = 0; r < 2; r++) missed[r] = missed_scales(net, OF_W, rows[r]);
+        ROLLED for (int first = 0; first < pixels; first += AT_ONCE) {
+            real weights[2][AT_ONCE], rates[AT_ONCE], *at[AT_ONCE];
+            int since[AT_ONCE];
+            UNROLL for (int p = 0; p < AT_ONCE; p++) {
+                int pixel = listed[first + p < pixels ? first + p : first];
+                at[p] = global(net.V) + (size_t)pixel * stride;
+                rates[p] = first + p < pixels ? x[pixel] : (real)0;
+                since[p] = first + p < pixels ? LIST(FRESH_W)[pixel] : holds;
+                UNROLL for (int r = 0; r < 2; r++) weights[r][p] = at[p][rows[r]];
+            }
+            UNROLL for (int p = 0; p < AT_ONCE; p++)
+                UNROLL for (int r = 0; r < 2; r++) {
+                    if (since[p] < holds) {
+                        weights[r][p] = up_to_date(weights[r][p], missed[r], since[p], holds);
+                        at[p][rows[r]] = weights[r][p];
+                    }
+                    sum[r] = plus(weights[r][p], rates[p], sum[r]);
+                }
+        }
+        UNROLL for (int r = 0; r < 2; r++) ROW(B)[rows[r]] = sum[r];
+    }
+    sync();
+    for EACH(p, pixels) LIST(FRESH_W)[listed[p]] = holds;
+}
+
+DEVICE void fold(Net& net, Shared& shared, const real* x, int pixels) {
+    const int AT_ONCE = 8;
+    real *s = ROW(S), *scale = ROW(SCALE), *shift = ROW(SHIFT), *b = ROW(B), smallest = net.smallest;
+    unsigned char* grown = TRUTH(GROWN);
+    int *list = LIST(LISTED), *listed = LIST(PIXELS), n = net.n, stride = net.stride;
+    // A row that only leaks keeps its direction. Of W its largest weight is at least b / Σ x, which nearly always is
+    // enough; of M, two columns say so of nearly all.
+    real enough = 2 * smallest * net.sum_x;
+    bool changed = false, faded = false, faded_w = false;
+    for EACH(i, n) {
+        changed |= s[i] != 1 || scale[i] != 1 || shift[i] != 0;
+        faded |= s[i] != 1 && !grown[i];
+        faded_w |= scale[i] != 1 && shift[i] == 0 && !(b[i] >= enough);
+    }
+    if (!sync_or(changed)) return;
+    if (sync_or(faded_w)) {
+        refresh_all(net, shared);
+        for EACH(i, n) if (scale[i] != 1) scale[i] = kept_scale_of_W(net, i, scale[i], shift[i]);
+        sync();
+    }
+    if (sync_or(faded)) {
+        int looked_at = n < 2 ? n : 2;
+        for EACH(j, looked_at) list[j] = j;
+        sync();
+        refresh(net, OF_M, list, looked_at);
+        faded = false;
+        for EACH(i, n)
+            if (s[i] != 1 && !grown[i]) {
+                bool visible = !(s[i] > 0);
+                for (int j = 0; j < looked_at; j++) visible |= s[i] * global(net.P)[j * stride + i] >= smallest;
+                faded |= !visible;
+            }
+        if (sync_or(faded)) {
+            refresh_all(net, shared);
+            for EACH(i, n) if (s[i] != 1) s[i] = kept_scale_of_M(net, i, s[i], grown[i]);
+        }
+    }
+    int holds = net.holds;
+    for EACH(i, (n + 3) / 4 * 4) {
+        remembered(net, OF_M, holds)[i] = i < n ? s[i] : (real)1;
+        remembered(net, OF_W, holds)[i] = i < n ? scale[i] : (real)1;
+        if (i >= n || (scale[i] == 1 && shift[i] == 0)) continue;
+        // Pixels that are shown: w_i = scale_i w_i + shift_i x
+        ROLLED for (int first = 0; first < pixels; first += AT_ONCE) {
+            real weights[AT_ONCE], *at[AT_ONCE];
+            UNROLL for (int p = 0; p < AT_ONCE; p++) {
+                at[p] = global(net.V) + (size_t)listed[first + p < pixels ? first + p : first] * stride + i;
+                weights[p] = *at[p];
+            }
+            UNROLL for (int p = 0; p < AT_ONCE; p++)
+                if (first + p < pixels) *at[p] = scale[i] * weights[p] + shift[i] * x[listed[first + p]];
+        }
+    }
+    sync();
+    if (THREAD == 0) net.holds++;
+    for EACH(p, pixels) LIST(FRESH_W)[listed[p]] = holds + 1;
+    sync();
+    refresh_all(net, shared, REMEMBERED);
+}
+
+// Take W over by pixels, or give it back by rows.
+template <bool BACK> DEVICE void turn_W(Net& net) {
+    const int AT_ONCE = 16;
+    int m = net.m;
+    ROLLED for EACH(i, net.n)
+        ROLLED for (int first = 0; first < m; first += AT_ONCE) {
+            real weights[AT_ONCE], *row = global(net.W) + (size_t)i * m + first;
+            real* column = global(net.V) + (size_t)first * net.stride + i;
+            UNROLL for (int j = 0; j < AT_ONCE; j++)
+                if (first + j < m) weights[j] = BACK ? column[j * net.stride] : row[j];
+            UNROLL for (int j = 0; j < AT_ONCE; j++)
+                if (first + j < m) (BACK ? row[j] : column[j * net.stride]) = weights[j];
+        }
+}
+#else
+// b = W @ x over the pixels that are not 0; a warp for a row, sixteen at a time.
+DEVICE void feed_forward(Net& net, const real* x, int pixels) {
+    const int AT_ONCE = 16;
+    real* b = ROW(B);
+    int *listed = LIST(PIXELS), n = net.n, m = net.m;
+    int pixel = LANE < pixels ? listed[LANE] : 0;  // the first of this lane: mostly the only one
+    real value = LANE < pixels ? x[pixel] : (real)0;
+    for (int first = WARP; first < n; first += AT_ONCE * WARPS) {
+        real sum[AT_ONCE];
+        UNROLL for (int r = 0; r < AT_ONCE; r++)
+            sum[r] = first + r * WARPS < n ? global(net.W)[(size_t)(first + r * WARPS) * m + pixel] : (real)0;
+        UNROLL for (int r = 0; r < AT_ONCE; r++) sum[r] = sum[r] * value;
+        for (int p = LANE + 32; p < pixels; p += 32) {
+            int j = listed[p];
+            real weight[AT_ONCE], x_j = x[j];
+            UNROLL for (int r = 0; r < AT_ONCE; r++)
+                weight[r] = first + r * WARPS < n ? global(net.W)[(size_t)(first + r * WARPS) * m + j] : (real)0;
+            UNROLL for (int r = 0; r < AT_ONCE; r++) sum[r] = plus(weight[r], x_j, sum[r]);
+        }
+        UNROLL for (int apart = 16; apart; apart /= 2)
+            UNROLL for (int r = 0; r < AT_ONCE; r++) sum[r] += shuffle_xor(sum[r], apart);
+        UNROLL for (int r = 0; r < AT_ONCE; r++)
+            if (LANE == 0 && first + r * WARPS < n) b[first + r * WARPS] = sum[r];
+    }
 }
 
 DEVICE void fold_W(Net& net, Shared& shared, const real* x) {
@@ -63,98 +266,6 @@ DEVICE void fold_W(Net& net, Shared& shared, const real* x) {
     sync();
 }
 
-#if FEW
-// Bring the listed columns of M up to date, `AT_ONCE` at a time, and take(which of them, places, weights) of each four
-// rows, where places are those of the rows.
-struct Places { int of[4]; };
-
-template <int AT_ONCE, typename Find, typename Take>
-DEVICE void refresh(Net& net, const int* list, int count, Find find, Take take) {
-    int n_4 = ((int)net.n + 3) / 4, sharing = THREADS > n_4 ? THREADS / n_4 : 1, stride = net.stride, holds = net.holds;
-    int* fresh = LIST(FRESH);  // up to which hold a column is so
-    ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
-        int first_row = r % n_4 * 4;
-        Places places;
-        UNROLL for (int e = 0; e < 4; e++) places.of[e] = find(first_row + e);
-        ROLLED for (int first = r / n_4; first < count; first += AT_ONCE * sharing) {
-            Four weights[AT_ONCE];
-            int at[AT_ONCE], since[AT_ONCE], oldest = holds;
-            UNROLL for (int j = 0; j < AT_ONCE; j++) {
-                int column = list[first + j * sharing < count ? first + j * sharing : first];
-                at[j] = column * stride + first_row, since[j] = fresh[column];
-                weights[j] = *(const Four*)(global(net.P) + at[j]);
-                oldest = oldest < since[j] ? oldest : since[j];
-            }
-            ROLLED for (; oldest < holds; oldest += AT_ONCE) {
-                Four s[AT_ONCE];
-                UNROLL for (int h = 0; h < AT_ONCE; h++)
-                    s[h] = *(const Four*)(global(net.remembered) + (oldest + h) % REMEMBERED * stride + first_row);
-                UNROLL for (int h = 0; h < AT_ONCE; h++)
-                    UNROLL for (int j = 0; j < AT_ONCE; j++)
-                        if (oldest + h >= since[j] && oldest + h < holds)
-                            UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] *= s[h].of[e];
-            }
-            UNROLL for (int j = 0; j < AT_ONCE; j++)
-                if (first + j * sharing < count) {
-                    if (since[j] < holds) *(Four*)(global(net.P) + at[j]) = weights[j];
-                    take(first + j * sharing, places, weights[j]);
-                }
-        }
-    }
-}
-
-template <int AT_ONCE> DEVICE void refresh(Net& net, const int* list, int count) {
-    refresh<AT_ONCE>(net, list, count, [](int) { return 0; }, [](int, const Places&, const Four&) {});
-}
-
-DEVICE void mark_fresh(Net& net, const int* list, int count) {  // when all threads have refreshed them
-    for EACH(q, count) LIST(FRESH)[list[q]] = net.holds;
-}
-
-// All columns that have missed something for at least so many holds.
-DEVICE void refresh_all(Net& net, Shared& shared, int missed = 1) {
-    int *list = LIST(LISTED), *fresh = LIST(FRESH), holds = net.holds;
-    int count = list_where(shared, net.n, list, [=](int j) { return holds - fresh[j] >= missed; });
-    refresh<8>(net, list, count);
-    sync();
-    mark_fresh(net, list, count);
-    sync();
-}
-
-DEVICE void fold_M(Net& net, Shared& shared) {
-    real *s = ROW(S), smallest = net.smallest;
-    unsigned char* grown = TRUTH(GROWN);
-    int *list = LIST(LISTED), n = net.n, stride = net.stride;
-    bool changed = false, faded = false;
-    for EACH(i, n) changed |= s[i] != 1, faded |= s[i] != 1 && !grown[i];
-    if (!sync_or(changed)) return;
-    if (sync_or(faded)) {  // a row that only leaks keeps its direction: two columns say so of nearly all
-        int looked_at = n < 2 ? n : 2;
-        for EACH(j, looked_at) list[j] = j;
-        sync();
-        refresh<2>(net, list, looked_at);
-        sync();
-        mark_fresh(net, list, looked_at);
-        faded = false;
-        for EACH(i, n)
-            if (s[i] != 1 && !grown[i]) {
-                bool visible = !(s[i] > 0);
-                for (int j = 0; j < looked_at; j++) visible |= s[i] * global(net.P)[j * stride + i] >= smallest;
-                faded |= !visible;
-            }
-        if (sync_or(faded)) {
-            refresh_all(net, shared);
-            for EACH(i, n) if (s[i] != 1) s[i] = kept_scale_of_M(net, i, s[i], grown[i]);
-        }
-    }
-    real* now = global(net.remembered) + net.holds % REMEMBERED * stride;
-    for EACH(i, (n + 3) / 4 * 4) now[i] = i < n ? s[i] : (real)1;
-    sync();
-    if (THREAD == 0) net.holds++;
-    sync();
-    refresh_all(net, shared, REMEMBERED);
-}
-#else
 DEVICE void refresh_all(Net& net, Shared& shared) {}  // all are
 
 DEVICE void fold_M(Net& net, Shared& shared) {
@@ -188,5 +299,10 @@ DEVICE void fold_M(Net& net, Shared& shared) {
         }
     }
     sync();
+}
+
+DEVICE void fold(Net& net, Shared& shared, const real* x, int pixels) {
+    fold_W(net, shared, x);
+    fold_M(net, shared);
 }
 #endif

@@ -21,7 +21,7 @@ COUNTS = (
 )
 ARRAYS = {
     **dict.fromkeys(
-        ("W", "P", "X", "numbers", "dynamics", "schedule", "rule", "settled", "trace_y", "tile", "remembered"), "real"
+        ("W", "P", "X", "V", "numbers", "dynamics", "schedule", "rule", "settled", "trace_y", "remembered"), "real"
     ),
     **dict.fromkeys(("counts", "trace_updates", "trace_active", "fired"), "long long"),
     "lists": "int",
@@ -34,69 +34,65 @@ REALS = ("floor", "smallest", "decay", "x_x", "sum_x")
 U, Y, A, H, NUMBER_ROWS = 0, 1, 2, 3, 16
 C, SPIKES, COUNT_ROWS = 0, 1, 3
 REMEMBERED = 8  # holds: see `fold.cu`
-LIST_ROWS, TRUTH_ROWS = 4, 3
+LIST_ROWS, TRUTH_ROWS = 5, 3
 
 
 class Geometry(NamedTuple):
-    """How a block is laid out: its threads; if awake neurons are run apart (`awake.cu`), each of them has a thread; how
-    many columns of their rows are in registers, for how many sleepers there is room, and how many columns of weights to
-    them are in shared memory; how many blocks share a multiprocessor; and how many run one network together."""
+    """How a block is laid out: its threads, how many blocks share a multiprocessor, and how many run one network
+    together. If awake neurons are run apart (`awake.cu`): how many rows of weights four threads share, how many neurons
+    may be awake, how many columns of their weights are in registers, how many neurons may be near, and for how many
+    steps."""
 
     threads: int
-    columns: int = 0  # a multiple of 16
-    sleepers: int = 0  # a multiple of 128; none: all neurons are run step by step
-    tiled: int = 0
     blocks: int = 1
     wide: int = 1
-
-    @property
-    def tile(self) -> tuple[int, int]:
-        """The shape of the weights from awake to sleeping neurons."""
-        return self.threads, self.sleepers
+    rows: int = 2  # or 4
+    slots: int = 0  # a multiple of 16; none: all neurons are run step by step
+    columns: int = 0  # a multiple of 16
+    near: int = 0  # a multiple of 4
+    spell: int = 0
 
 
 class Geometries(NamedTuple):
-    """For networks of which few neurons are active; of which many are; of which, besides, most may sleep at any time;
-    and for any, if they are not so large that several blocks have one."""
+    """For networks of which few neurons are active; of which many are; and for any, if they are not so large that
+    several blocks have one."""
 
     few: Geometry
     many: Geometry
-    light: Geometry  # of sleep
     all: Geometry
 
 
+# A column of the tile of near neurons begins 4 numbers after a multiple of 8: so threads that read several columns at a
+# time use different banks of shared memory.
 FOR_FLOATS = Geometries(
-    Geometry(128, columns=80, sleepers=256, tiled=96, blocks=2),
-    Geometry(256, columns=112, sleepers=128, tiled=160),
-    Geometry(256, columns=144, sleepers=512, tiled=64),
+    Geometry(256, blocks=2, rows=2, slots=112, columns=96, near=212, spell=250),
+    Geometry(256, rows=4, slots=208, columns=112, near=252, spell=500),
     Geometry(512, blocks=2),
 )
 FOR_DOUBLES = Geometries(
-    Geometry(128, columns=48, sleepers=256, tiled=56),
-    Geometry(160, columns=64, sleepers=128, tiled=64),
-    Geometry(160, columns=64, sleepers=512, tiled=16),
+    Geometry(256, rows=2, slots=112, columns=48, near=212, spell=250),
+    Geometry(256, rows=4, slots=144, columns=48, near=172, spell=500),
     Geometry(512, blocks=2),
 )
-SHARED_FIXED = 4096  # bytes of shared memory besides those per thread, sleeper and column
+SHARED_FIXED = 2048  # bytes of shared memory besides those per slot and per near neuron
 
 
 def geometries(block: int, multiprocessor: int) -> dict[np.dtype, Geometries]:
     """The geometries on a GPU with so many bytes of shared memory for a block and in a multiprocessor, of which each
-    block takes 1024 more: with fewer columns there, if need be, or where none fit, that without any."""
+    block takes 1024 more: with room for fewer near neurons, if need be, or where it is too small, for none."""
 
     def fitted(geometry: Geometry, size: int, others: Geometry) -> Geometry:
-        most = min(block, multiprocessor // geometry.blocks - 1024) - SHARED_FIXED
-        threads, looking = geometry.threads, geometry.sleepers // 4
-        most -= threads * (4 + 16 * size) + looking * (16 + 12 * size) + threads // looking * looking * 8 * size
-        most -= (threads - geometry.columns) * threads * size
-        tiled = min(geometry.tiled, most // (geometry.sleepers * size) // 4 * 4)
-        return geometry._replace(tiled=tiled) if tiled > 0 else others
+        most = min(block, multiprocessor // geometry.blocks - 1024) - SHARED_FIXED - geometry.slots * (8 * size + 9)
+        parts = geometry.threads // (-(-geometry.near // 128) * 32)
+        near = most // (geometry.slots * size + 4 + 3 * size + 2 * parts * size)
+        near = min(geometry.near, (near - 4) // 8 * 8 + 4)
+        return geometry._replace(near=near) if near >= geometry.slots * 9 // 8 else others
 
     found = {}
     for dtype, of in ((np.float32, FOR_FLOATS), (np.float64, FOR_DOUBLES)):
         size = np.dtype(dtype).itemsize
-        few, many, light = (fitted(one, size, of.all) for one in (of.few, of.many, of.light))
-        found[np.dtype(dtype)] = Geometries(few, many, light, of.all)
+        few, many = (fitted(one, size, of.all) for one in (of.few, of.many))
+        found[np.dtype(dtype)] = Geometries(few, many, of.all)
     return found
 
 
@@ -121,15 +117,17 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
     """The whole program, in these words: those of CUDA, or those of an emulation on a CPU."""
     real = "float" if dtype == np.float32 else "double"
     sizes = {"THREADS": geometry.threads * geometry.wide, "WIDE": geometry.wide, "BLOCKS": geometry.blocks}
-    sizes |= {"FEW": int(geometry.sleepers > 0), "COLUMNS": geometry.columns}
-    sizes |= {"SLEEPERS": geometry.sleepers, "TILED": geometry.tiled, "LARGE": LARGE, "REMEMBERED": REMEMBERED}
+    sizes |= {"FEW": int(geometry.slots > 0), "LARGE": LARGE, "REMEMBERED": REMEMBERED}
+    if geometry.slots:
+        sizes |= {"ROWS": geometry.rows, "SLOTS": geometry.slots, "COLUMNS": geometry.columns}
+        sizes |= {"NEAR": geometry.near, "SPELL": geometry.spell}
     translated = []
     for kind, cls in zip(("dynamics", "schedule", "rule"), classes, strict=True):
         sizes[f"{kind.upper()}_CONSTANTS"] = max(1, len(equations.field_names(cls)))
         translated.append(translate.functions(kind, cls))
     fields = [f"long long {name};" for name in COUNTS] + [f"{kind}* {name};" for name, kind in ARRAYS.items()]
     fields += [f"real {name};" for name in REALS]
-    parts = ("columns", "fold", "steps", *(("awake",) if geometry.sleepers else ()), "advance")
+    parts = ("columns", "fold", "steps", *(("awake",) if geometry.slots else ()), "advance")
     return "\n".join(
         [
             *(f"#define {name} {size}" for name, size in sizes.items()),

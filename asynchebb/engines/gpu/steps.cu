@@ -7,18 +7,19 @@ DEVICE void update_odd_row(Net& net, int i, const real* x, Terms& terms) {
     real *scale = ROW(SCALE), *shift = ROW(SHIFT), *s = ROW(S), *y = ROW(Y);
     unsigned char* grown = TRUTH(GROWN);
     if (odd_W(terms, scale[i])) {
-        real *w = global(net.W) + (size_t)i * net.m, total = 0, factor = scale[i];
+        real *w = WEIGHTS_OF(i), total = 0, factor = scale[i];
+        size_t apart = PIXELS_APART;
         bool rectified = !(terms.keep_w >= 0 && terms.gain >= 0);
         if (!rectified) factor = kept_scale_of_W(net, i, factor, shift[i]);
         ROLLED for (int first = 0; first < net.m; first += 8) {  // eight are on their way at a time
             real weights[8];
-            UNROLL for (int j = 0; j < 8; j++) weights[j] = first + j < net.m ? w[first + j] : (real)0;
+            UNROLL for (int j = 0; j < 8; j++) weights[j] = first + j < net.m ? w[(first + j) * apart] : (real)0;
             UNROLL for (int j = 0; j < 8; j++)
                 if (first + j < net.m) {
                     real x_j = x[first + j];
                     weights[j] = factor * weights[j] + shift[i] * x_j;
                     if (rectified) weights[j] = positive(terms.keep_w * weights[j] + terms.gain * x_j);
-                    w[first + j] = weights[j], total = plus(weights[j], x_j, total);
+                    w[(first + j) * apart] = weights[j], total = plus(weights[j], x_j, total);
                 }
         }
         if (rectified) terms.keep_w = 1;
