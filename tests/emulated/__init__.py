@@ -65,8 +65,8 @@ class Host(Card):
         Geometries(
             Geometry(32, columns=16, sleepers=128, tiled=20),
             Geometry(64, columns=32, sleepers=128, tiled=16),
-            Geometry(64, columns=16, sleepers=128, tiled=40),
             Geometry(64),
+            tuple(Geometry(64, cluster=size) for size in (1, 2, 4)),
         ),
     )
     multiprocessors = 8

@@ -6,12 +6,18 @@
 #ifndef SPENT
 #define SPENT(part)  // `benchmarks/gpu_cycles.py` counts the cycles that each part of a hold takes
 #endif
-#define KERNEL(name, arguments) extern "C" __global__ void __launch_bounds__(THREADS / WIDE, BLOCKS) name(arguments)
+#if CLUSTER > 1
+#define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
+#else
+#define IN_CLUSTERS
+#endif
+#define KERNEL(name, arguments) \
+    extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS / WIDE, BLOCKS) name(arguments)
 extern __shared__ __align__(16) char shared_memory[];
 
 #if WIDE == 1
 #define THREAD threadIdx.x
-#define BLOCK blockIdx.x
+#define BLOCK (blockIdx.x / CLUSTER)
 #define MEMORY(nets) shared_memory
 
 DEVICE void begin(char* at) {}
@@ -90,4 +96,67 @@ DEVICE void read_one(float* to, const float* from) {
 }
 DEVICE void read_one(double* to, const double* from) {
     asm volatile("ld.shared.f64 %0, [%1];" : "=d"(*to) : "r"((unsigned)__cvta_generic_to_shared(from)));
+}
+// The same if a condition holds; else they are left as they are.
+DEVICE void read_shared_if(bool condition, float* to, const float* from) {
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0; @p ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];}"
+                 : "+f"(to[0]), "+f"(to[1]), "+f"(to[2]), "+f"(to[3])
+                 : "r"((unsigned)__cvta_generic_to_shared(from)), "r"((unsigned)condition));
+}
+DEVICE void read_shared_if(bool condition, double* to, const double* from) {
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0; @p ld.shared.v2.f64 {%0, %1}, [%4];\n"
+                 "@p ld.shared.v2.f64 {%2, %3}, [%4 + 16];}"
+                 : "+d"(to[0]), "+d"(to[1]), "+d"(to[2]), "+d"(to[3])
+                 : "r"((unsigned)__cvta_generic_to_shared(from)), "r"((unsigned)condition));
+}
+
+// A cluster: blocks that have one network, each with some of its neurons. They meet, and write into each other's shared
+// memory; what was written before one arrives is there when all have been waited for.
+#define RANK ((int)(blockIdx.x % CLUSTER))  // of this block in its cluster
+typedef unsigned Elsewhere;                 // a place in the shared memory of any of its blocks
+
+DEVICE void arrive() {
+#if CLUSTER > 1
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+DEVICE void wait_for_all() {
+#if CLUSTER > 1
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#else
+    __syncthreads();
+#endif
+}
+DEVICE Elsewhere place_in(int rank, const void* place) {  // where another block has what is here at this place
+    unsigned here = (unsigned)__cvta_generic_to_shared(place), there = here;
+#if CLUSTER > 1
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(rank));
+#endif
+    return there;
+}
+#if CLUSTER > 1
+#define SHARED "shared::cluster"
+#else
+#define SHARED "shared"
+#endif
+DEVICE void store_bits(Elsewhere place, unsigned bits) {
+    asm volatile("st." SHARED ".u32 [%0], %1;" ::"r"(place), "r"(bits) : "memory");
+}
+// A number and a rate beside each other, which are read and written at once.
+DEVICE void store_rate(Elsewhere place, int number, float y) {
+    asm volatile("st." SHARED ".v2.b32 [%0], {%1, %2};" ::"r"(place), "r"(number), "f"(y) : "memory");
+}
+DEVICE void store_rate(Elsewhere place, int number, double y) {
+    long long both = number;
+    asm volatile("st." SHARED ".v2.b64 [%0], {%1, %2};" ::"r"(place), "l"(both), "d"(y) : "memory");
+}
+DEVICE void read_rate(int& number, float& y, const void* from) {
+    asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+                 : "=r"(number), "=f"(y) : "r"((unsigned)__cvta_generic_to_shared(from)));
+}
+DEVICE void read_rate(int& number, double& y, const void* from) {
+    long long both;
+    asm volatile("ld.shared.v2.b64 {%0, %1}, [%2];"
+                 : "=l"(both), "=d"(y) : "r"((unsigned)__cvta_generic_to_shared(from)));
+    number = (int)both;
 }

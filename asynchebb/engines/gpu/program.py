@@ -40,7 +40,8 @@ LIST_ROWS, TRUTH_ROWS = 4, 3
 class Geometry(NamedTuple):
     """How a block is laid out: its threads; if awake neurons are run apart (`awake.cu`), each of them has a thread; how
     many columns of their rows are in registers, for how many sleepers there is room, and how many columns of weights to
-    them are in shared memory; how many blocks share a multiprocessor; and how many run one network together."""
+    them are in shared memory; how many blocks share a multiprocessor; and how many run one network together, over global
+    memory or as a cluster with all of M in their shared memory (`cluster.cu`)."""
 
     threads: int
     columns: int = 0  # a multiple of 16
@@ -48,6 +49,7 @@ class Geometry(NamedTuple):
     tiled: int = 0
     blocks: int = 1
     wide: int = 1
+    cluster: int = 0  # a power of 2
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -56,33 +58,37 @@ class Geometry(NamedTuple):
 
 
 class Geometries(NamedTuple):
-    """For networks of which few neurons are active; of which many are; of which, besides, most may sleep at any time;
-    and for any, if they are not so large that several blocks have one."""
+    """For networks of which few neurons are active; of which more are; for any, if they are not so large that several
+    blocks have one; and for those of which most are active, from the smallest to the largest, if there are any."""
 
     few: Geometry
     many: Geometry
-    light: Geometry  # of sleep
     all: Geometry
+    clusters: tuple[Geometry, ...] = ()
 
 
 FOR_FLOATS = Geometries(
     Geometry(128, columns=80, sleepers=256, tiled=96, blocks=2),
     Geometry(256, columns=112, sleepers=128, tiled=160),
-    Geometry(256, columns=144, sleepers=512, tiled=64),
     Geometry(512, blocks=2),
+    tuple(Geometry(256, blocks=3, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
 FOR_DOUBLES = Geometries(
     Geometry(128, columns=48, sleepers=256, tiled=56),
     Geometry(160, columns=64, sleepers=128, tiled=64),
-    Geometry(160, columns=64, sleepers=512, tiled=16),
     Geometry(512, blocks=2),
+    tuple(Geometry(256, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
 SHARED_FIXED = 4096  # bytes of shared memory besides those per thread, sleeper and column
+ROWS = 32  # neurons that each block of a cluster has
+FIRST_WITH_CLUSTERS = 90  # compute capability 9.0
+PORTABLE = 8  # blocks that a cluster may have without being asked for in particular
 
 
-def geometries(block: int, multiprocessor: int) -> dict[np.dtype, Geometries]:
-    """The geometries on a GPU with so many bytes of shared memory for a block and in a multiprocessor, of which each
-    block takes 1024 more: with fewer columns there, if need be, or where none fit, that without any."""
+def geometries(block: int, multiprocessor: int, capability: int) -> dict[np.dtype, Geometries]:
+    """The geometries on a GPU of this compute capability with so many bytes of shared memory for a block and in a
+    multiprocessor, of which each block takes 1024 more: with fewer columns there, if need be, or where none fit, that
+    without any; and those clusters that fit."""
 
     def fitted(geometry: Geometry, size: int, others: Geometry) -> Geometry:
         most = min(block, multiprocessor // geometry.blocks - 1024) - SHARED_FIXED
@@ -92,11 +98,15 @@ def geometries(block: int, multiprocessor: int) -> dict[np.dtype, Geometries]:
         tiled = min(geometry.tiled, most // (geometry.sleepers * size) // 4 * 4)
         return geometry._replace(tiled=tiled) if tiled > 0 else others
 
+    def held(geometry: Geometry, size: int) -> int:  # ROWS of M, two sets of lists, and the rest
+        return geometry.cluster * ROWS * (ROWS * size + 2 * 2 * size) + SHARED_FIXED
+
     found = {}
     for dtype, of in ((np.float32, FOR_FLOATS), (np.float64, FOR_DOUBLES)):
         size = np.dtype(dtype).itemsize
-        few, many, light = (fitted(one, size, of.all) for one in (of.few, of.many, of.light))
-        found[np.dtype(dtype)] = Geometries(few, many, light, of.all)
+        few, many = (fitted(one, size, of.all) for one in (of.few, of.many))
+        clusters = tuple(one for one in of.clusters if capability >= FIRST_WITH_CLUSTERS and held(one, size) <= block)
+        found[np.dtype(dtype)] = Geometries(few, many, of.all, clusters)
     return found
 
 
@@ -123,13 +133,15 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
     sizes = {"THREADS": geometry.threads * geometry.wide, "WIDE": geometry.wide, "BLOCKS": geometry.blocks}
     sizes |= {"FEW": int(geometry.sleepers > 0), "COLUMNS": geometry.columns}
     sizes |= {"SLEEPERS": geometry.sleepers, "TILED": geometry.tiled, "LARGE": LARGE, "REMEMBERED": REMEMBERED}
+    sizes |= {"CLUSTER": max(1, geometry.cluster), "ROWS": ROWS}
     translated = []
     for kind, cls in zip(("dynamics", "schedule", "rule"), classes, strict=True):
         sizes[f"{kind.upper()}_CONSTANTS"] = max(1, len(equations.field_names(cls)))
         translated.append(translate.functions(kind, cls))
     fields = [f"long long {name};" for name in COUNTS] + [f"{kind}* {name};" for name, kind in ARRAYS.items()]
     fields += [f"real {name};" for name in REALS]
-    parts = ("columns", "fold", "steps", *(("awake",) if geometry.sleepers else ()), "advance")
+    last = ("cluster",) if geometry.cluster else ("awake", "advance") if geometry.sleepers else ("advance",)
+    parts = ("columns", "fold", "steps", *last)
     return "\n".join(
         [
             *(f"#define {name} {size}" for name, size in sizes.items()),
