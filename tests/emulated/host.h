@@ -129,9 +129,14 @@ template <typename T> DEVICE void read_shared_if(bool condition, T* to, const T*
 }
 
 typedef char* Elsewhere;
-DEVICE void arrive() {}
-DEVICE void wait_for_all() { emulated::cluster_meets(); }
+struct Mailbox { unsigned long long arrived; };
+DEVICE void meet() { emulated::cluster_meets(); }
 DEVICE Elsewhere place_in(int rank, const void* place) { return (char*)place + (rank - RANK) * emulated::shared_size; }
-DEVICE void store_bits(Elsewhere place, unsigned bits) { *(unsigned*)place = bits; }
-DEVICE void store_rate(Elsewhere place, int number, real y) { *(int*)place = number, ((real*)place)[1] = y; }
+DEVICE void open_mailbox(Mailbox* box) { box->arrived = 0; }
+DEVICE void announce(Elsewhere box, int bytes) { ((Mailbox*)box)->arrived++; }
+DEVICE void wait_for_mail(Mailbox* box, int turn) {
+    while (box->arrived < CLUSTER * (turn + 1ull)) emulated::wait();
+}
+DEVICE void send(Elsewhere place, Elsewhere box, unsigned bits) { *(unsigned*)place = bits; }
+DEVICE void send(Elsewhere place, Elsewhere box, int number, real y) { *(int*)place = number, ((real*)place)[1] = y; }
 DEVICE void read_rate(int& number, real& y, const void* from) { number = *(const int*)from, y = ((const real*)from)[1]; }

@@ -5,9 +5,10 @@
 // from each block; every warp then takes the step of all of the block's neurons, the same in each, so that nothing has to
 // be told within the block; and the warps write the new list into all blocks of the cluster (`publish`).
 //
-// There are two sets of lists, which take turns, and one meeting of the cluster per step. At step k a block reads one set
-// before the meeting, while others may already write the other one. They read that at step k − 1, before the last
-// meeting, and everyone has come from there: so no list is written while it is read, nor read before it is complete.
+// Blocks wait for each other's lists alone. There are two sets of these, which take turns: at step k a block reads one
+// set, and writes into the other one of all blocks. These read it at step k − 1, before they wrote the lists that this
+// block has waited for: so no list is written while it is read. The same holds for `part` and the warps of a block, which
+// meet once per step.
 //
 // All warps agree on what their votes say of the block's neurons, so that a whole block takes the same branch.
 
@@ -29,8 +30,10 @@ struct alignas(16) List {  // of a block's active neurons
 struct Cluster {  // in the shared memory of each block
     Net net;
     real rule[RULE_CONSTANTS];
+    int pixels;  // that are not 0
+    Mailbox mailbox[2];
     List lists[2][CLUSTER];
-    real part[WARPS][ROWS];  // what each warp has found of each row
+    real part[2][WARPS][ROWS];  // what each warp has found of each row
     real b[ROWS];
     Four slice[CLUSTER * ROWS * ROWS / 4];  // these rows of M̂, by column
 };
@@ -88,30 +91,39 @@ template <bool GROW> DEVICE Four pass(Cluster& memory, const List* lists, real g
 }
 
 // What all lanes have found of their four rows, combined: that of this lane's neuron.
-template <typename Combine> DEVICE real over_block(Cluster& memory, const Four& part, Combine combine) {
+template <typename Combine> DEVICE real over_block(real part_of[WARPS][ROWS], const Four& part, Combine combine) {
     // Each gives away what belongs to the others: two of four, then one of two.
     bool odd = LANE & 8, high = LANE & 16;
     real first = combine(odd ? part.of[1] : part.of[0], shuffle_xor(odd ? part.of[0] : part.of[1], 8));
     real second = combine(odd ? part.of[3] : part.of[2], shuffle_xor(odd ? part.of[2] : part.of[3], 8));
-    memory.part[WARP][4 * OWN_FOUR + LANE / 8] =
+    part_of[WARP][4 * OWN_FOUR + LANE / 8] =
         combine(high ? second : first, shuffle_xor(high ? first : second, 16));
     sync();
     real found[WARPS];
-    UNROLL for (int w = 0; w < WARPS; w++) found[w] = memory.part[w][LANE];
+    UNROLL for (int w = 0; w < WARPS; w++) found[w] = part_of[w][LANE];
     UNROLL for (int half = WARPS / 2; half; half /= 2)
         UNROLL for (int w = 0; w < half; w++) found[w] = combine(found[w], found[w + half]);
     return found[0];
 }
 
+// Where a warp writes this block's lists, in the blocks that it has to tell.
+struct Address {
+    Elsewhere lists, mailbox;
+};
+
 // Write the list of this block into all blocks of the cluster; warps share these.
-DEVICE void publish(const Elsewhere* lists, int now, int i, real y) {
+DEVICE void publish(const Address* addresses, int turn, int i, real y) {
     unsigned active = vote(y != 0);
-    int place = popcount(active & ((1u << LANE) - 1));
+    int count = popcount(active), place = popcount(active & ((1u << LANE) - 1));
     UNROLL for (int r = 0; r < RANKS; r++)
         if (CLUSTER % WARPS == 0 || WARP + r * WARPS < CLUSTER) {
-            Elsewhere list = lists[r] + now * (int)sizeof(List) * CLUSTER;
-            if (y != 0) store_rate(list + place * (int)sizeof(Rate), i * ROWS * (int)sizeof(real), y);
-            if (LANE == 0) store_bits(list + (int)sizeof(Rate) * ROWS, active);
+            Elsewhere list = addresses[r].lists + (turn & 1) * (int)sizeof(List) * CLUSTER;
+            Elsewhere mailbox = addresses[r].mailbox + (turn & 1) * (int)sizeof(Mailbox);
+            if (y != 0) send(list + place * (int)sizeof(Rate), mailbox, i * ROWS * (int)sizeof(real), y);
+            if (LANE == 0) {
+                send(list + (int)sizeof(Rate) * ROWS, mailbox, active);
+                announce(mailbox, count * (int)sizeof(Rate) + (int)sizeof(active));
+            }
         }
 }
 
@@ -138,7 +150,7 @@ template <typename Change> DEVICE void change_columns(Cluster& memory, Change ch
 }
 
 // What the rows of M̂ are multiplied by: s, unless a row has only faded, and has to keep its direction.
-DEVICE real kept_scale_of_rows(Cluster& memory, const Own& own, real s) {
+DEVICE real kept_scale_of_rows(Cluster& memory, const Own& own, real s, int turn) {
     bool faded = s != 1 && !own.grown;
     if (!vote_any(faded)) return s;
     Four largest = {0, 0, 0, 0};
@@ -146,34 +158,36 @@ DEVICE real kept_scale_of_rows(Cluster& memory, const Own& own, real s) {
         Four weights = *four_of(memory, j);
         UNROLL for (int e = 0; e < 4; e++) largest.of[e] = larger(largest.of[e], weights.of[e]);
     }
-    real of_row = over_block(memory, largest, [](real a, real b) { return larger(a, b); });
+    real of_row = over_block(memory.part[turn & 1], largest, [](real a, real b) { return larger(a, b); });
     return faded ? kept_scale(memory.net, of_row, s) : s;
 }
 
-DEVICE real kept_scale_of_warps_row(Net& net, const real* w, real scale) {
-    real largest = 0;
-    for (int j = LANE; j < net.m; j += 32) largest = larger(largest, w[j]);
-    for (int apart = 16; apart; apart /= 2) largest = larger(largest, shuffle_xor(largest, apart));
-    return kept_scale(net, largest, scale);
+DEVICE real largest_of_warp(real x) {
+    for (int apart = 16; apart; apart /= 2) x = larger(x, shuffle_xor(x, apart));
+    return x;
+}
+
+// The rows of W that a warp has, and of four of them two weights at a time: act(which, place, weight, place of x).
+template <typename Act> DEVICE void each_weight(const Net& net, int first, int j, Act act) {
+    int m = net.m, rows = (int)net.n - RANK * ROWS < ROWS ? (int)net.n - RANK * ROWS : ROWS;
+    real* W = global(net.W) + (size_t)(RANK * ROWS + first) * m;
+    UNROLL for (int r = 0; r < 4; r++)
+        UNROLL for (int e = 0; e < 2; e++)
+            if (first + r * WARPS < rows && j + 32 * e < m) act(r, e, W + (size_t)(r * WARPS) * m + j + 32 * e);
 }
 
 // b = W @ x; a warp has four rows at a time.
 DEVICE real feed_forward_rows(Cluster& memory, const real* x) {
-    Net& net = memory.net;
-    int m = net.m, first_row = RANK * ROWS;
+    const Net& net = memory.net;
+    int m = net.m;
     ROLLED for (int first = WARP; first < ROWS; first += 4 * WARPS) {
         real sum[4] = {0, 0, 0, 0};
-        ROLLED for (int j = LANE; j < m; j += 128) {
-            real weights[4][4], x_j[4];
-            UNROLL for (int e = 0; e < 4; e++) x_j[e] = j + 32 * e < m ? x[j + 32 * e] : (real)0;
+        ROLLED for (int j = LANE; j < m; j += 64) {
+            real weights[4][2] = {}, some[2];
+            UNROLL for (int e = 0; e < 2; e++) some[e] = j + 32 * e < m ? x[j + 32 * e] : (real)0;
+            each_weight(net, first, j, [&](int r, int e, const real* place) { weights[r][e] = *place; });
             UNROLL for (int r = 0; r < 4; r++)
-                UNROLL for (int e = 0; e < 4; e++) {
-                    int i = first_row + first + r * WARPS;
-                    bool exists = i < net.n && first + r * WARPS < ROWS && j + 32 * e < m;
-                    weights[r][e] = exists ? global(net.W)[(size_t)i * m + j + 32 * e] : (real)0;
-                }
-            UNROLL for (int r = 0; r < 4; r++)
-                UNROLL for (int e = 0; e < 4; e++) sum[r] = plus(weights[r][e], x_j[e], sum[r]);
+                UNROLL for (int e = 0; e < 2; e++) sum[r] = plus(weights[r][e], some[e], sum[r]);
         }
         UNROLL for (int r = 0; r < 4; r++) {
             sum[r] = sum_of_warp(sum[r]);
@@ -185,46 +199,44 @@ DEVICE real feed_forward_rows(Cluster& memory, const real* x) {
 }
 
 // W as it should be at the end of a hold: see `fold_W`.
-DEVICE void fold_rows_of_W(Net& net, const Own& own, const real* x, real sum_x) {
+DEVICE void fold_rows_of_W(Net& net, const Own& own, const real* x) {
     bool changed = own.scale != 1 || own.shift != 0;
+    if (!vote_any(changed)) return;
     // A row that only leaks keeps its direction. Its largest weight is at least b / Σ x, which nearly always is enough.
-    unsigned all_changed = vote(changed), faded = vote(changed && own.shift == 0 && !(own.b >= 2 * net.smallest * sum_x));
-    if (!all_changed) return;
-    int m = net.m, first_row = RANK * ROWS;
+    unsigned faded = vote(changed && own.shift == 0 && !(own.b >= 2 * net.smallest * net.sum_x));
+    real kept = own.scale;
+    ROLLED for (int row = WARP; faded && row < ROWS; row += WARPS)
+        if (faded >> row & 1) {
+            const real* w = global(net.W) + (size_t)(RANK * ROWS + row) * net.m;
+            real largest = 0;
+            for (int j = LANE; j < net.m; j += 32) largest = larger(largest, w[j]);
+            largest = largest_of_warp(largest);
+            if (LANE == row) kept = kept_scale(net, largest, kept);
+        }
+    int m = net.m;
     ROLLED for (int first = WARP; first < ROWS; first += 4 * WARPS) {
         real scale[4], shift[4];
-        bool changes[4];
-        UNROLL for (int r = 0; r < 4; r++) {
-            int row = first + r * WARPS < ROWS ? first + r * WARPS : first;
-            scale[r] = shuffle(own.scale, row), shift[r] = shuffle(own.shift, row);
-            changes[r] = first + r * WARPS < ROWS && (all_changed >> row & 1);
-            if (changes[r] && (faded >> row & 1))
-                scale[r] = kept_scale_of_warps_row(net, global(net.W) + (size_t)(first_row + row) * m, scale[r]);
-        }
-        ROLLED for (int j = LANE; j < m; j += 128) {
-            real weights[4][4];
-            UNROLL for (int r = 0; r < 4; r++)
-                UNROLL for (int e = 0; e < 4; e++)
-                    if (changes[r] && j + 32 * e < m)
-                        weights[r][e] = global(net.W)[(size_t)(first_row + first + r * WARPS) * m + j + 32 * e];
-            UNROLL for (int r = 0; r < 4; r++)
-                UNROLL for (int e = 0; e < 4; e++)
-                    if (changes[r] && j + 32 * e < m)
-                        global(net.W)[(size_t)(first_row + first + r * WARPS) * m + j + 32 * e] =
-                            scale[r] * weights[r][e] + shift[r] * x[j + 32 * e];
+        UNROLL for (int r = 0; r < 4; r++)
+            scale[r] = shuffle(kept, first + r * WARPS), shift[r] = shuffle(own.shift, first + r * WARPS);
+        ROLLED for (int j = LANE; j < m; j += 64) {
+            real weights[4][2], some[2];
+            UNROLL for (int e = 0; e < 2; e++) some[e] = j + 32 * e < m ? x[j + 32 * e] : (real)0;
+            each_weight(net, first, j, [&](int r, int e, const real* place) { weights[r][e] = *place; });
+            each_weight(net, first, j, [&](int r, int e, real* place) {
+                if (scale[r] != 1 || shift[r] != 0) *place = scale[r] * weights[r][e] + shift[r] * some[e];
+            });
         }
     }
 }
 
 // M as it should be at the end of a hold, when it has grown.
-DEVICE void fold_rows_of_M(Cluster& memory, const Own& own) {
+DEVICE void fold_rows_of_M(Cluster& memory, const Own& own, int turn) {
     if (!vote_any(own.s != 1)) return;
-    Four factors = of_four(kept_scale_of_rows(memory, own, own.s));
+    Four factors = of_four(kept_scale_of_rows(memory, own, own.s, turn));
     if (!are(factors, 1))
         change_columns(memory, [=](int, Four& weights) {
             UNROLL for (int e = 0; e < 4; e++) weights.of[e] *= factors.of[e];
         });
-    sync();
 }
 
 DEVICE void change_row(Own& own, const Terms& terms, real gain_w, real gain_m, real x_x) {
@@ -238,15 +250,16 @@ DEVICE void change_row(Own& own, const Terms& terms, real gain_w, real gain_m, r
 }
 
 // Update a row, unless it has to be rectified, or its scale to be brought back to 1. Gives whether that is so.
-DEVICE bool update_row(Cluster& memory, Own& own, real x_x) {
+DEVICE bool update_row(Cluster& memory, Own& own) {
     Terms terms = terms_of_update(memory.rule, own.y, own.a);
     bool odd = odd_W(terms, own.scale) || odd_M(memory.net.floor, terms, own.s);
-    if (!odd) change_row(own, terms, terms.gain, terms.gain, x_x);
+    if (!odd) change_row(own, terms, terms.gain, terms.gain, memory.net.x_x);
     return odd;
 }
 
 // Update the rows for which that is so, when the lists of this step are complete. The whole block takes part.
-DEVICE void update_odd_rows(Cluster& memory, Own& own, const List* lists, bool odd, const real* x, real x_x) {
+DEVICE void update_odd_rows(Cluster& memory, Own& own, int turn, bool odd, const real* x) {
+    const List* lists = memory.lists[turn & 1];
     Net& net = memory.net;
     Terms terms = terms_of_update(memory.rule, own.y, own.a);
     real gain_w = terms.gain, gain_m = terms.gain;
@@ -259,7 +272,11 @@ DEVICE void update_odd_rows(Cluster& memory, Own& own, const List* lists, bool o
             real keep = shuffle(rectified ? terms.keep_w : (real)1, row);  // weights that are not rectified are not < 0
             real gain = shuffle(rectified ? terms.gain : (real)0, row);
             real* w = global(net.W) + (size_t)(RANK * ROWS + row) * net.m;
-            if (!(vote(rectified) >> row & 1) && shift == 0) scale = kept_scale_of_warps_row(net, w, scale);
+            if (!(vote(rectified) >> row & 1) && shift == 0) {
+                real largest = 0;
+                for (int j = LANE; j < net.m; j += 32) largest = larger(largest, w[j]);
+                scale = kept_scale(net, largest_of_warp(largest), scale);
+            }
             for (int j = LANE; j < net.m; j += 32) {
                 real x_j = x[j], weight = scale * w[j] + shift * x_j;
                 weight = positive(keep * weight + gain * x_j);
@@ -276,7 +293,7 @@ DEVICE void update_odd_rows(Cluster& memory, Own& own, const List* lists, bool o
     }
     if (vote_any(of_M)) {
         bool rectified = of_M && (net.floor != 0 || !(terms.keep_m >= 0 && terms.gain >= 0));
-        real s = kept_scale_of_rows(memory, own, !of_M ? (real)1 : rectified ? own.s : own.s * terms.keep_m);
+        real s = kept_scale_of_rows(memory, own, !of_M ? (real)1 : rectified ? own.s : own.s * terms.keep_m, turn);
         Four factor = of_four(s), keep = of_four(rectified ? terms.keep_m : (real)1);
         Four gain = of_four(rectified ? terms.gain : (real)0), drop = of_four(rectified ? terms.eta * net.floor : (real)0);
         if (vote(of_M) >> 4 * OWN_FOUR & 15)
@@ -290,12 +307,12 @@ DEVICE void update_odd_rows(Cluster& memory, Own& own, const List* lists, bool o
             if (rectified) gain_m = 0;
         }
     }
-    if (odd) change_row(own, terms, gain_w, gain_m, x_x);
+    if (odd) change_row(own, terms, gain_w, gain_m, net.x_x);
     sync();
 }
 
 // What the first warp writes of a step, when the lists are complete.
-DEVICE void write_traces(Cluster& memory, const Own& own, const List* lists, int i, long long t, bool opens, int pixels) {
+DEVICE void write_traces(Cluster& memory, const Own& own, const List* lists, int i, long long t, bool opens) {
     Net& net = memory.net;
     int active = LANE < CLUSTER ? popcount(lists[LANE].active) : 0;
     for (int apart = 16; apart; apart /= 2) active += shuffle_xor(active, apart);
@@ -305,8 +322,20 @@ DEVICE void write_traces(Cluster& memory, const Own& own, const List* lists, int
     if (net.trace_active && own.y > 0) add_to(&global(net.trace_active)[t], 1);
     if (net.trace_updates && opens) {
         Terms terms = terms_of_update(memory.rule, own.y, own.a);  // its leaks do not depend on a
-        add_to(&global(net.trace_updates)[t], synapses_changed(net, terms, own.y, pixels, active));
+        add_to(&global(net.trace_updates)[t], synapses_changed(net, terms, own.y, memory.pixels, active));
     }
+}
+
+// What is to be known of a stimulus besides b.
+DEVICE void describe(Cluster& memory, const real* x) {
+    if (WARP != 0) return;
+    real squares = 0, sum = 0;
+    int pixels = 0;
+    for (int j = LANE; j < memory.net.m; j += 32)
+        squares = plus(x[j], x[j], squares), sum += x[j] > 0 ? x[j] : (real)0, pixels += x[j] != 0;
+    squares = sum_of_warp(squares), sum = sum_of_warp(sum);
+    for (int apart = 16; apart; apart /= 2) pixels += shuffle_xor(pixels, apart);
+    if (LANE == 0) memory.net.x_x = squares, memory.net.sum_x = sum, memory.pixels = pixels;
 }
 
 KERNEL(advance, Net* nets) {
@@ -325,70 +354,63 @@ KERNEL(advance, Net* nets) {
     real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS];
     UNROLL for (int j = 0; j < DYNAMICS_CONSTANTS; j++) dynamics[j] = global(net.dynamics)[j];
     UNROLL for (int j = 0; j < SCHEDULE_CONSTANTS; j++) schedule[j] = global(net.schedule)[j];
-    Elsewhere places[RANKS];
-    UNROLL for (int r = 0; r < RANKS; r++) places[r] = place_in((WARP + r * WARPS) % CLUSTER, &memory.lists[0][RANK]);
+    Address addresses[RANKS];
+    UNROLL for (int r = 0; r < RANKS; r++) {
+        int rank = (WARP + r * WARPS) % CLUSTER;
+        addresses[r] = {place_in(rank, &memory.lists[0][RANK]), place_in(rank, &memory.mailbox[0])};
+    }
     Own own = {0, 0, 0, 0, 1, 1, 0, 0, 0, i < n, false};
     if (own.exists) own.u = ROW(U)[i], own.y = ROW(Y)[i], own.a = ROW(A)[i], own.c = COUNT(C)[i];
     bool traced = WARP == 0 && (net.trace_y || net.trace_burst || net.trace_active || net.trace_updates);
     bool learned = false, growing = false;  // has a row changed; is a row still to grow?
-    int now = 0;                            // which lists are read
-    arrive(), wait_for_all();               // all blocks are there
-    publish(places, now, i, own.y);
-    arrive(), wait_for_all();
+    int turn = -1;                          // of the lists that are read, and part of the next that are written
+    if (THREAD == 0) open_mailbox(&memory.mailbox[0]), open_mailbox(&memory.mailbox[1]);
+    meet();
     for (int stimulus = 0; stimulus < net.stimuli; stimulus++) {
-        const real* x = global(net.X) + (size_t)stimulus * net.m;
         if (net.from_rest) {
             real unused;
             step(dynamics, 0, 0, 0, 0, 0, own.u, own.y, unused, unused);
             if (!own.exists) own.y = 0;
-            now ^= 1;
-            publish(places, now, i, own.y);
-            arrive(), wait_for_all();
         }
-        real x_x = 0, sum_x = 0;
-        int pixels = 0;
-        for (int j = LANE; j < net.m; j += 32)
-            x_x = plus(x[j], x[j], x_x), sum_x += x[j] > 0 ? x[j] : (real)0, pixels += x[j] != 0;
-        x_x = sum_of_warp(x_x), sum_x = sum_of_warp(sum_x);
-        for (int apart = 16; apart; apart /= 2) pixels += shuffle_xor(pixels, apart);
+        if (net.from_rest || stimulus == 0) publish(addresses, ++turn, i, own.y);
+        const real* x = global(net.X) + (size_t)stimulus * net.m;
+        describe(memory, x);
         own.s = own.scale = 1, own.shift = 0, own.grown = false;
         own.b = feed_forward_rows(memory, x);
+        if (net.from_rest || stimulus == 0) wait_for_mail(&memory.mailbox[turn & 1], turn / 2);
         ROLLED for (int k = 0; k < hold; k++) {
             // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
-            const List* lists = memory.lists[now];
+            const List* lists = memory.lists[turn & 1];
             Four sums = growing ? pass<true>(memory, lists, own.gain) : pass<false>(memory, lists, 0);
-            real inhibition = over_block(memory, sums, [](real a, real b) { return a + b; });
+            real inhibition = over_block(memory.part[turn & 1], sums, [](real a, real b) { return a + b; });
             real new_u, new_y, beta, unused;
             long long new_c;
             step(dynamics, own.u, own.y, 0, own.b - own.s * inhibition, 0, new_u, new_y, unused, unused);
             own.u = new_u, own.y = own.exists ? new_y : (real)0;
-            now ^= 1;
-            publish(places, now, i, own.y);
-            arrive();
+            publish(addresses, ++turn, i, own.y);
             gate(schedule, own.y, 0, own.c, k, hold, beta, new_c);
             own.c = new_c;
             bool opens = own.exists && beta != 0, odd = false, any_odd = false;
             own.gain = 0, growing = false;
             if (vote_any(opens)) {
-                if (opens) odd = update_row(memory, own, x_x);
+                if (opens) odd = update_row(memory, own);
                 any_odd = vote_any(odd), growing = vote_any(own.gain != 0), learned = true;
             }
-            wait_for_all();
+            wait_for_mail(&memory.mailbox[turn & 1], turn / 2);
             if (any_odd) {
-                update_odd_rows(memory, own, memory.lists[now], odd, x, x_x);
+                update_odd_rows(memory, own, turn, odd, global(net.X) + (size_t)stimulus * net.m);
                 growing = vote_any(own.gain != 0);
             }
             if (traced)
-                write_traces(memory, own, memory.lists[now], i, (long long)stimulus * hold + k, opens, pixels);
+                write_traces(memory, own, memory.lists[turn & 1], i, (long long)stimulus * hold + k, opens);
         }
-        fold_rows_of_W(net, own, x, sum_x);
-        if (growing) {
-            pass<true>(memory, memory.lists[now], own.gain);
-            growing = false;
-            sync();
-        }
-        fold_rows_of_M(memory, own);
+        fold_rows_of_W(net, own, global(net.X) + (size_t)stimulus * net.m);
+        if (growing) pass<true>(memory, memory.lists[turn & 1], own.gain);
+        growing = false;
+        sync();
+        fold_rows_of_M(memory, own, turn);
         if (net.settled && WARP == 0 && own.exists) global(net.settled)[(size_t)stimulus * n + i] = own.y;
+        sync();  // no one needs the last lists, nor what is known of x
     }
     if (WARP == 0 && own.exists) ROW(U)[i] = own.u, ROW(Y)[i] = own.y, ROW(A)[i] = own.a, COUNT(C)[i] = own.c;
     if (learned)  // what is frozen must not be written
@@ -396,4 +418,5 @@ KERNEL(advance, Net* nets) {
             int row = RANK * ROWS + 4 * OWN_FOUR;
             if (row < n) *(Four*)(global(net.P) + (size_t)j * net.stride + row) = *four_of(memory, j);
         }
+    meet();  // a block stays until the others have told it all
 }
