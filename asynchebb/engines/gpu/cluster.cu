@@ -15,7 +15,6 @@
 #define QUARTER ((int)THREAD / 8)          // eight lanes have the rows of a column, four each
 #define QUARTERS (THREADS / 8)
 #define SHARING (QUARTERS / CLUSTER)       // quarters of warps that share a list
-#define RANKS ((CLUSTER + WARPS - 1) / WARPS)  // blocks that a warp writes to
 #define OWN_FOUR (LANE % 8)                // of the rows
 
 struct alignas(2 * sizeof(real)) Rate {
@@ -31,10 +30,10 @@ struct Cluster {  // in the shared memory of each block
     Net net;
     real rule[RULE_CONSTANTS];
     int pixels;  // that are not 0
+    bool traced, learned;  // is something to be written at each step; has a row changed?
     Mailbox mailbox[2];
     List lists[2][CLUSTER];
-    real part[2][WARPS][ROWS];  // what each warp has found of each row
-    real b[ROWS];
+    real part[2][WARPS][ROWS];  // what each warp has found of each row, in turn with the lists
     Four slice[CLUSTER * ROWS * ROWS / 4];  // these rows of M̂, by column
 };
 SIZE(shared_bytes, sizeof(Cluster));
@@ -106,25 +105,22 @@ template <typename Combine> DEVICE real over_block(real part_of[WARPS][ROWS], co
     return found[0];
 }
 
-// Where a warp writes this block's lists, in the blocks that it has to tell.
-struct Address {
-    Elsewhere lists, mailbox;
-};
-
 // Write the list of this block into all blocks of the cluster; warps share these.
-DEVICE void publish(const Address* addresses, int turn, int i, real y) {
+DEVICE void publish(Cluster& memory, int turn, int i, real y) {
+    List* list = &memory.lists[turn & 1][RANK];
+    Mailbox* mailbox = &memory.mailbox[turn & 1];
     unsigned active = vote(y != 0);
     int count = popcount(active), place = popcount(active & ((1u << LANE) - 1));
-    UNROLL for (int r = 0; r < RANKS; r++)
-        if (CLUSTER % WARPS == 0 || WARP + r * WARPS < CLUSTER) {
-            Elsewhere list = addresses[r].lists + (turn & 1) * (int)sizeof(List) * CLUSTER;
-            Elsewhere mailbox = addresses[r].mailbox + (turn & 1) * (int)sizeof(Mailbox);
-            if (y != 0) send(list + place * (int)sizeof(Rate), mailbox, i * ROWS * (int)sizeof(real), y);
-            if (LANE == 0) {
-                send(list + (int)sizeof(Rate) * ROWS, mailbox, active);
-                announce(mailbox, count * (int)sizeof(Rate) + (int)sizeof(active));
-            }
+    UNROLL for (int r = 0; r < (CLUSTER + WARPS - 1) / WARPS; r++) {
+        int rank = WARP + r * WARPS;
+        if (CLUSTER % WARPS != 0 && rank >= CLUSTER) break;
+        Elsewhere its_mailbox = place_in(rank, mailbox);
+        if (y != 0) send(place_in(rank, &list->rates[place]), its_mailbox, i * ROWS * (int)sizeof(real), y);
+        if (LANE == 0) {
+            send(place_in(rank, &list->active), its_mailbox, active);
+            announce(its_mailbox, count * (int)sizeof(Rate) + (int)sizeof(active));
         }
+    }
 }
 
 DEVICE real y_of(const List* lists, int j) {
@@ -177,7 +173,7 @@ template <typename Act> DEVICE void each_weight(const Net& net, int first, int j
 }
 
 // b = W @ x; a warp has four rows at a time.
-DEVICE real feed_forward_rows(Cluster& memory, const real* x) {
+DEVICE real feed_forward_rows(Cluster& memory, const real* x, real* b) {
     const Net& net = memory.net;
     int m = net.m;
     ROLLED for (int first = WARP; first < ROWS; first += 4 * WARPS) {
@@ -191,11 +187,11 @@ DEVICE real feed_forward_rows(Cluster& memory, const real* x) {
         }
         UNROLL for (int r = 0; r < 4; r++) {
             sum[r] = sum_of_warp(sum[r]);
-            if (LANE == 0 && first + r * WARPS < ROWS) memory.b[first + r * WARPS] = sum[r];
+            if (LANE == 0 && first + r * WARPS < ROWS) b[first + r * WARPS] = sum[r];
         }
     }
     sync();
-    return memory.b[LANE];
+    return b[LANE];
 }
 
 // W as it should be at the end of a hold: see `fold_W`.
@@ -262,7 +258,7 @@ DEVICE void update_odd_rows(Cluster& memory, Own& own, int turn, bool odd, const
     const List* lists = memory.lists[turn & 1];
     Net& net = memory.net;
     Terms terms = terms_of_update(memory.rule, own.y, own.a);
-    real gain_w = terms.gain, gain_m = terms.gain;
+    real gain_w = terms.gain, gain_m = terms.gain, *b = memory.part[turn & 1][0];
     bool of_W = odd && odd_W(terms, own.scale), of_M = odd && odd_M(net.floor, terms, own.s);
     if (unsigned rows = vote(of_W)) {
         bool rectified = !(terms.keep_w >= 0 && terms.gain >= 0);
@@ -283,13 +279,14 @@ DEVICE void update_odd_rows(Cluster& memory, Own& own, int turn, bool odd, const
                 w[j] = weight, total = plus(weight, x_j, total);
             }
             total = sum_of_warp(total);
-            if (LANE == 0) memory.b[row] = total;
+            if (LANE == 0) b[row] = total;
         }
         sync();
         if (of_W) {
-            own.scale = 1, own.shift = 0, own.b = memory.b[LANE];
+            own.scale = 1, own.shift = 0, own.b = b[LANE];
             if (rectified) terms.keep_w = 1, gain_w = 0;
         }
+        sync();
     }
     if (vote_any(of_M)) {
         bool rectified = of_M && (net.floor != 0 || !(terms.keep_m >= 0 && terms.gain >= 0));
@@ -354,17 +351,14 @@ KERNEL(advance, Net* nets) {
     real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS];
     UNROLL for (int j = 0; j < DYNAMICS_CONSTANTS; j++) dynamics[j] = global(net.dynamics)[j];
     UNROLL for (int j = 0; j < SCHEDULE_CONSTANTS; j++) schedule[j] = global(net.schedule)[j];
-    Address addresses[RANKS];
-    UNROLL for (int r = 0; r < RANKS; r++) {
-        int rank = (WARP + r * WARPS) % CLUSTER;
-        addresses[r] = {place_in(rank, &memory.lists[0][RANK]), place_in(rank, &memory.mailbox[0])};
-    }
     Own own = {0, 0, 0, 0, 1, 1, 0, 0, 0, i < n, false};
     if (own.exists) own.u = ROW(U)[i], own.y = ROW(Y)[i], own.a = ROW(A)[i], own.c = COUNT(C)[i];
-    bool traced = WARP == 0 && (net.trace_y || net.trace_burst || net.trace_active || net.trace_updates);
-    bool learned = false, growing = false;  // has a row changed; is a row still to grow?
-    int turn = -1;                          // of the lists that are read, and part of the next that are written
-    if (THREAD == 0) open_mailbox(&memory.mailbox[0]), open_mailbox(&memory.mailbox[1]);
+    bool growing = false;  // is a row still to grow?
+    int turn = -1;         // of the lists that are read
+    if (THREAD == 0) {
+        memory.traced = net.trace_y || net.trace_burst || net.trace_active || net.trace_updates, memory.learned = false;
+        open_mailbox(&memory.mailbox[0]), open_mailbox(&memory.mailbox[1]);
+    }
     meet();
     for (int stimulus = 0; stimulus < net.stimuli; stimulus++) {
         if (net.from_rest) {
@@ -372,12 +366,12 @@ KERNEL(advance, Net* nets) {
             step(dynamics, 0, 0, 0, 0, 0, own.u, own.y, unused, unused);
             if (!own.exists) own.y = 0;
         }
-        if (net.from_rest || stimulus == 0) publish(addresses, ++turn, i, own.y);
+        if (net.from_rest || stimulus == 0) publish(memory, ++turn, i, own.y);
         const real* x = global(net.X) + (size_t)stimulus * net.m;
         describe(memory, x);
         own.s = own.scale = 1, own.shift = 0, own.grown = false;
-        own.b = feed_forward_rows(memory, x);
-        if (net.from_rest || stimulus == 0) wait_for_mail(&memory.mailbox[turn & 1], turn / 2);
+        own.b = feed_forward_rows(memory, x, memory.part[~turn & 1][0]);
+        if (net.from_rest || stimulus == 0) wait_for_mail(&memory.mailbox[turn & 1], turn >> 1);
         ROLLED for (int k = 0; k < hold; k++) {
             // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
             const List* lists = memory.lists[turn & 1];
@@ -387,16 +381,17 @@ KERNEL(advance, Net* nets) {
             long long new_c;
             step(dynamics, own.u, own.y, 0, own.b - own.s * inhibition, 0, new_u, new_y, unused, unused);
             own.u = new_u, own.y = own.exists ? new_y : (real)0;
-            publish(addresses, ++turn, i, own.y);
+            publish(memory, ++turn, i, own.y);
             gate(schedule, own.y, 0, own.c, k, hold, beta, new_c);
             own.c = new_c;
             bool opens = own.exists && beta != 0, odd = false, any_odd = false;
             own.gain = 0, growing = false;
             if (vote_any(opens)) {
                 if (opens) odd = update_row(memory, own);
-                any_odd = vote_any(odd), growing = vote_any(own.gain != 0), learned = true;
+                any_odd = vote_any(odd), growing = vote_any(own.gain != 0), memory.learned = true;
             }
-            wait_for_mail(&memory.mailbox[turn & 1], turn / 2);
+            bool traced = WARP == 0 && memory.traced;
+            wait_for_mail(&memory.mailbox[turn & 1], turn >> 1);
             if (any_odd) {
                 update_odd_rows(memory, own, turn, odd, global(net.X) + (size_t)stimulus * net.m);
                 growing = vote_any(own.gain != 0);
@@ -413,7 +408,7 @@ KERNEL(advance, Net* nets) {
         sync();  // no one needs the last lists, nor what is known of x
     }
     if (WARP == 0 && own.exists) ROW(U)[i] = own.u, ROW(Y)[i] = own.y, ROW(A)[i] = own.a, COUNT(C)[i] = own.c;
-    if (learned)  // what is frozen must not be written
+    if (memory.learned)  // what is frozen must not be written
         for (int j = QUARTER; j < n; j += QUARTERS) {
             int row = RANK * ROWS + 4 * OWN_FOUR;
             if (row < n) *(Four*)(global(net.P) + (size_t)j * net.stride + row) = *four_of(memory, j);

@@ -99,7 +99,7 @@ def geometries(block: int, multiprocessor: int, capability: int) -> dict[np.dtyp
         return geometry._replace(tiled=tiled) if tiled > 0 else others
 
     def held(geometry: Geometry, size: int) -> int:  # ROWS of M, two sets of lists, and the rest
-        return geometry.cluster * ROWS * (ROWS * size + 2 * 2 * size) + SHARED_FIXED
+        return geometry.cluster * (ROWS * ROWS * size + 2 * (ROWS * 2 * size + 16)) + SHARED_FIXED
 
     found = {}
     for dtype, of in ((np.float32, FOR_FLOATS), (np.float64, FOR_DOUBLES)):
