@@ -185,7 +185,7 @@ def geometry_of(gpu: Any, network: Network, hold: int, dtype: np.dtype, networks
         return program.SHARED_BY._replace(wide=2 ** (blocks.bit_length() - 1)) if blocks > 1 else of.all
     if equations.has_memory(type(network.dynamics)) or equations.window(schedule):
         return of.all
-    together = next((one for one in of.clusters if network.n <= one.cluster * program.ROWS), of.all)
+    together = next((one for one in of.clusters if network.n <= one.cluster * program.OWNED), of.all)
     closed = quiet(schedule, hold)  # up to the step at which silent neurons may learn
     if not getattr(network.dynamics, "additive", False) or (closed < hold - 1 and not _stays(network.rule)):
         return together

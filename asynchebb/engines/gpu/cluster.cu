@@ -1,6 +1,6 @@
 // Networks of which many neurons are active: a cluster of blocks has one, with all of M in their shared memory.
 //
-// Each block has ROWS consecutive neurons, a lane each, and their rows of M, by column; all columns stay there for the
+// Each block has OWNED consecutive neurons, a lane each, and their rows of M, by column; all columns stay there for the
 // whole call. At each step a block goes through the columns of the active neurons (`pass`), of which it has lists, one
 // from each block; every warp then takes the step of all of the block's neurons, the same in each, so that nothing has to
 // be told within the block; and the warps write the new list into all blocks of the cluster (`publish`).
@@ -22,7 +22,7 @@ struct alignas(2 * sizeof(real)) Rate {
     real y;
 };
 struct alignas(16) List {  // of a block's active neurons
-    Rate rates[ROWS];
+    Rate rates[OWNED];
     unsigned active;  // a bit for each
 };
 
@@ -33,8 +33,8 @@ struct Cluster {  // in the shared memory of each block
     bool traced, learned;  // is something to be written at each step; has a row changed?
     Mailbox mailbox[2];
     List lists[2][CLUSTER];
-    real part[2][WARPS][ROWS];  // what each warp has found of each row, in turn with the lists
-    Four slice[CLUSTER * ROWS * ROWS / 4];  // these rows of M̂, by column
+    real part[2][WARPS][OWNED];  // what each warp has found of each row, in turn with the lists
+    Four slice[CLUSTER * OWNED * OWNED / 4];  // these rows of M̂, by column
 };
 SIZE(shared_bytes, sizeof(Cluster));
 
@@ -56,11 +56,11 @@ DEVICE bool are(const Four& four, real x) {
     return four.of[0] == x && four.of[1] == x && four.of[2] == x && four.of[3] == x;
 }
 
-DEVICE Four* four_of(Cluster& memory, int column) { return memory.slice + column * (ROWS / 4) + OWN_FOUR; }
+DEVICE Four* four_of(Cluster& memory, int column) { return memory.slice + column * (OWNED / 4) + OWN_FOUR; }
 
 // Σ_j m̂_ij y_j over some of the active j, for the four rows of this lane. Where rows GROW, M̂ += gains yᵀ before that.
 template <bool GROW> DEVICE Four pass(Cluster& memory, const List* lists, real gain) {
-    const int EACH_HAS = ROWS / SHARING, AT_ONCE = EACH_HAS < 4 ? EACH_HAS : 4;
+    const int EACH_HAS = OWNED / SHARING, AT_ONCE = EACH_HAS < 4 ? EACH_HAS : 4;
     const List& list = lists[QUARTER / SHARING];
     char* slice = (char*)memory.slice + OWN_FOUR * sizeof(Four);
     Four sum = {0, 0, 0, 0}, gains;
@@ -90,7 +90,7 @@ template <bool GROW> DEVICE Four pass(Cluster& memory, const List* lists, real g
 }
 
 // What all lanes have found of their four rows, combined: that of this lane's neuron.
-template <typename Combine> DEVICE real over_block(real part_of[WARPS][ROWS], const Four& part, Combine combine) {
+template <typename Combine> DEVICE real over_block(real part_of[WARPS][OWNED], const Four& part, Combine combine) {
     // Each gives away what belongs to the others: two of four, then one of two.
     bool odd = LANE & 8, high = LANE & 16;
     real first = combine(odd ? part.of[1] : part.of[0], shuffle_xor(odd ? part.of[0] : part.of[1], 8));
@@ -115,7 +115,7 @@ DEVICE void publish(Cluster& memory, int turn, int i, real y) {
         int rank = WARP + r * WARPS;
         if (CLUSTER % WARPS != 0 && rank >= CLUSTER) break;
         Elsewhere its_mailbox = place_in(rank, mailbox);
-        if (y != 0) send(place_in(rank, &list->rates[place]), its_mailbox, i * ROWS * (int)sizeof(real), y);
+        if (y != 0) send(place_in(rank, &list->rates[place]), its_mailbox, i * OWNED * (int)sizeof(real), y);
         if (LANE == 0) {
             send(place_in(rank, &list->active), its_mailbox, active);
             announce(its_mailbox, count * (int)sizeof(Rate) + (int)sizeof(active));
@@ -124,8 +124,8 @@ DEVICE void publish(Cluster& memory, int turn, int i, real y) {
 }
 
 DEVICE real y_of(const List* lists, int j) {
-    const List& list = lists[j / ROWS];
-    unsigned bit = 1u << j % ROWS;
+    const List& list = lists[j / OWNED];
+    unsigned bit = 1u << j % OWNED;
     return list.active & bit ? list.rates[popcount(list.active & (bit - 1))].y : (real)0;
 }
 
@@ -165,8 +165,8 @@ DEVICE real largest_of_warp(real x) {
 
 // The rows of W that a warp has, and of four of them two weights at a time: act(which, place, weight, place of x).
 template <typename Act> DEVICE void each_weight(const Net& net, int first, int j, Act act) {
-    int m = net.m, rows = (int)net.n - RANK * ROWS < ROWS ? (int)net.n - RANK * ROWS : ROWS;
-    real* W = global(net.W) + (size_t)(RANK * ROWS + first) * m;
+    int m = net.m, rows = (int)net.n - RANK * OWNED < OWNED ? (int)net.n - RANK * OWNED : OWNED;
+    real* W = global(net.W) + (size_t)(RANK * OWNED + first) * m;
     UNROLL for (int r = 0; r < 4; r++)
         UNROLL for (int e = 0; e < 2; e++)
             if (first + r * WARPS < rows && j + 32 * e < m) act(r, e, W + (size_t)(r * WARPS) * m + j + 32 * e);
@@ -176,7 +176,7 @@ template <typename Act> DEVICE void each_weight(const Net& net, int first, int j
 DEVICE real feed_forward_rows(Cluster& memory, const real* x, real* b) {
     const Net& net = memory.net;
     int m = net.m;
-    ROLLED for (int first = WARP; first < ROWS; first += 4 * WARPS) {
+    ROLLED for (int first = WARP; first < OWNED; first += 4 * WARPS) {
         real sum[4] = {0, 0, 0, 0};
         ROLLED for (int j = LANE; j < m; j += 64) {
             real weights[4][2] = {}, some[2];
@@ -187,7 +187,7 @@ DEVICE real feed_forward_rows(Cluster& memory, const real* x, real* b) {
         }
         UNROLL for (int r = 0; r < 4; r++) {
             sum[r] = sum_of_warp(sum[r]);
-            if (LANE == 0 && first + r * WARPS < ROWS) b[first + r * WARPS] = sum[r];
+            if (LANE == 0 && first + r * WARPS < OWNED) b[first + r * WARPS] = sum[r];
         }
     }
     sync();
@@ -201,16 +201,16 @@ DEVICE void fold_rows_of_W(Net& net, const Own& own, const real* x) {
     // A row that only leaks keeps its direction. Its largest weight is at least b / Σ x, which nearly always is enough.
     unsigned faded = vote(changed && own.shift == 0 && !(own.b >= 2 * net.smallest * net.sum_x));
     real kept = own.scale;
-    ROLLED for (int row = WARP; faded && row < ROWS; row += WARPS)
+    ROLLED for (int row = WARP; faded && row < OWNED; row += WARPS)
         if (faded >> row & 1) {
-            const real* w = global(net.W) + (size_t)(RANK * ROWS + row) * net.m;
+            const real* w = global(net.W) + (size_t)(RANK * OWNED + row) * net.m;
             real largest = 0;
             for (int j = LANE; j < net.m; j += 32) largest = larger(largest, w[j]);
             largest = largest_of_warp(largest);
             if (LANE == row) kept = kept_scale(net, largest, kept);
         }
     int m = net.m;
-    ROLLED for (int first = WARP; first < ROWS; first += 4 * WARPS) {
+    ROLLED for (int first = WARP; first < OWNED; first += 4 * WARPS) {
         real scale[4], shift[4];
         UNROLL for (int r = 0; r < 4; r++)
             scale[r] = shuffle(kept, first + r * WARPS), shift[r] = shuffle(own.shift, first + r * WARPS);
@@ -262,12 +262,12 @@ DEVICE void update_odd_rows(Cluster& memory, Own& own, int turn, bool odd, const
     bool of_W = odd && odd_W(terms, own.scale), of_M = odd && odd_M(net.floor, terms, own.s);
     if (unsigned rows = vote(of_W)) {
         bool rectified = !(terms.keep_w >= 0 && terms.gain >= 0);
-        ROLLED for (int row = WARP; row < ROWS; row += WARPS) {
+        ROLLED for (int row = WARP; row < OWNED; row += WARPS) {
             if (!(rows >> row & 1)) continue;
             real scale = shuffle(own.scale, row), shift = shuffle(own.shift, row), total = 0;
             real keep = shuffle(rectified ? terms.keep_w : (real)1, row);  // weights that are not rectified are not < 0
             real gain = shuffle(rectified ? terms.gain : (real)0, row);
-            real* w = global(net.W) + (size_t)(RANK * ROWS + row) * net.m;
+            real* w = global(net.W) + (size_t)(RANK * OWNED + row) * net.m;
             if (!(vote(rectified) >> row & 1) && shift == 0) {
                 real largest = 0;
                 for (int j = LANE; j < net.m; j += 32) largest = larger(largest, w[j]);
@@ -340,11 +340,11 @@ KERNEL(advance, Net* nets) {
     Net& net = memory.net;
     if (THREAD == 0) net = nets[BLOCK];
     sync();
-    int i = RANK * ROWS + LANE, n = net.n, hold = net.hold;
+    int i = RANK * OWNED + LANE, n = net.n, hold = net.hold;
     for EACH(j, RULE_CONSTANTS) memory.rule[j] = global(net.rule)[j];
-    for (int j = QUARTER; j < CLUSTER * ROWS; j += QUARTERS) {  // past the last row and column, 0
+    for (int j = QUARTER; j < CLUSTER * OWNED; j += QUARTERS) {  // past the last row and column, 0
         Four weights = {0, 0, 0, 0};
-        int row = RANK * ROWS + 4 * OWN_FOUR;
+        int row = RANK * OWNED + 4 * OWN_FOUR;
         if (j < n && row < n) weights = *(const Four*)(global(net.P) + (size_t)j * net.stride + row);
         *four_of(memory, j) = weights;
     }
@@ -410,7 +410,7 @@ KERNEL(advance, Net* nets) {
     if (WARP == 0 && own.exists) ROW(U)[i] = own.u, ROW(Y)[i] = own.y, ROW(A)[i] = own.a, COUNT(C)[i] = own.c;
     if (memory.learned)  // what is frozen must not be written
         for (int j = QUARTER; j < n; j += QUARTERS) {
-            int row = RANK * ROWS + 4 * OWN_FOUR;
+            int row = RANK * OWNED + 4 * OWN_FOUR;
             if (row < n) *(Four*)(global(net.P) + (size_t)j * net.stride + row) = *four_of(memory, j);
         }
     meet();  // a block stays until the others have told it all

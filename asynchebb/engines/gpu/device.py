@@ -140,7 +140,9 @@ class Cuda(Card):
     def launch(self, program: Program, geometry: Geometry, networks: Any, count: int) -> None:
         """Begin to run so many networks."""
         shared = program.memory if geometry.wide == 1 else 0
-        program.function((count * max(geometry.wide, geometry.cluster),), (geometry.threads,), (networks,), shared_mem=shared)
+        program.function(
+            (count * max(geometry.wide, geometry.cluster),), (geometry.threads,), (networks,), shared_mem=shared
+        )
 
     def stream(self) -> Any:
         return self.cupy.cuda.Stream(non_blocking=True)

@@ -40,8 +40,8 @@ LIST_ROWS, TRUTH_ROWS = 4, 3
 class Geometry(NamedTuple):
     """How a block is laid out: its threads; if awake neurons are run apart (`awake.cu`), each of them has a thread; how
     many columns of their rows are in registers, for how many sleepers there is room, and how many columns of weights to
-    them are in shared memory; how many blocks share a multiprocessor; and how many run one network together, over global
-    memory or as a cluster with all of M in their shared memory (`cluster.cu`)."""
+    them are in shared memory; how many blocks share a multiprocessor; and how many run one network together: over
+    global memory, or as a cluster with all of M in their shared memory (`cluster.cu`)."""
 
     threads: int
     columns: int = 0  # a multiple of 16
@@ -80,7 +80,7 @@ FOR_DOUBLES = Geometries(
     tuple(Geometry(256, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
 SHARED_FIXED = 4096  # bytes of shared memory besides those per thread, sleeper and column
-ROWS = 32  # neurons that each block of a cluster has
+OWNED = 32  # neurons that each block of a cluster has
 FIRST_WITH_CLUSTERS = 90  # compute capability 9.0
 PORTABLE = 8  # blocks that a cluster may have without being asked for in particular
 
@@ -98,8 +98,8 @@ def geometries(block: int, multiprocessor: int, capability: int) -> dict[np.dtyp
         tiled = min(geometry.tiled, most // (geometry.sleepers * size) // 4 * 4)
         return geometry._replace(tiled=tiled) if tiled > 0 else others
 
-    def held(geometry: Geometry, size: int) -> int:  # ROWS of M, two sets of lists, and the rest
-        return geometry.cluster * (ROWS * ROWS * size + 2 * (ROWS * 2 * size + 16)) + SHARED_FIXED
+    def held(geometry: Geometry, size: int) -> int:  # OWNED of M, two sets of lists, and the rest
+        return geometry.cluster * (OWNED * OWNED * size + 2 * (OWNED * 2 * size + 16)) + SHARED_FIXED
 
     found = {}
     for dtype, of in ((np.float32, FOR_FLOATS), (np.float64, FOR_DOUBLES)):
@@ -133,7 +133,7 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
     sizes = {"THREADS": geometry.threads * geometry.wide, "WIDE": geometry.wide, "BLOCKS": geometry.blocks}
     sizes |= {"FEW": int(geometry.sleepers > 0), "COLUMNS": geometry.columns}
     sizes |= {"SLEEPERS": geometry.sleepers, "TILED": geometry.tiled, "LARGE": LARGE, "REMEMBERED": REMEMBERED}
-    sizes |= {"CLUSTER": max(1, geometry.cluster), "ROWS": ROWS}
+    sizes |= {"CLUSTER": max(1, geometry.cluster), "OWNED": OWNED}
     translated = []
     for kind, cls in zip(("dynamics", "schedule", "rule"), classes, strict=True):
         sizes[f"{kind.upper()}_CONSTANTS"] = max(1, len(equations.field_names(cls)))
