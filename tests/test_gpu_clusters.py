@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import emulated
 import numpy as np
 import pytest
 
@@ -120,6 +121,14 @@ def test_a_run_may_be_cut_at_any_stimulus(rule, schedule, from_rest, card):
         part, _ = ah.advance(network, part, X[first:], 41, "gpu", from_rest=from_rest)
         for name in ah.State._fields:
             assert np.array_equal(getattr(part, name), getattr(whole, name)), (first, name)
+
+
+@emulated.needs_compiler
+@pytest.mark.parametrize("from_rest", [False, True], ids=["carried over", "from rest"])
+@pytest.mark.parametrize("rule", [ah.Oja(0.05), ah.Foldiak(0.05, 0.7), ah.Oja(0.4)], ids=repr)
+def test_it_makes_no_difference_which_threads_are_ahead(rule, from_rest, host, monkeypatch):
+    monkeypatch.setattr(host, "words", f"#define IN_ANY_ORDER 1\n{host.words}")
+    compared(ah.Network(100, 36, ah.Projected(), rule, ah.Asynchronous(0.2, 3)), from_rest, 20, 10)
 
 
 def test_networks_in_a_batch_get_the_bits_they_get_alone(card):

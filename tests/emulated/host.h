@@ -64,6 +64,12 @@ static void prepare(int t) {
 static void go_on() { swapcontext(&scheduler, &fibre[thread]); }
 #endif
 
+static unsigned random(unsigned below) {
+    static unsigned long long number = 1;
+    number = number * 6364136223846793005ull + 1442695040888963407ull;
+    return (unsigned)(number >> 33) % below;
+}
+
 static void run(int of_block, int shared_bytes, void (*of_body)()) {
     block = of_block, body = of_body;
     stacks = (char*)malloc((size_t)ALL_THREADS * STACK);
@@ -73,8 +79,16 @@ static void run(int of_block, int shared_bytes, void (*of_body)()) {
     for (int t = 0; t < ALL_THREADS; t++) finished[t] = false, prepare(t);
     for (bool left = true; left;) {
         left = false;
+#if IN_ANY_ORDER  // some go on as far as they can before the others do
+        for (int t = 0; t < ALL_THREADS; t++) left |= !finished[t];
+        int together = random(3) == 0 ? 1 : random(2) ? 32 : THREADS, first = random(ALL_THREADS / together) * together;
+        for (int times = random(300); times >= 0; times--)
+            for (thread = first; thread < first + together; thread++)
+                if (!finished[thread]) go_on();
+#else
         for (thread = 0; thread < ALL_THREADS; thread++)
             if (!finished[thread]) go_on(), left = true;
+#endif
     }
     free(stacks), free(shared_memory);
 }

@@ -360,6 +360,7 @@ KERNEL(advance, Net* nets) {
         open_mailbox(&memory.mailbox[0]), open_mailbox(&memory.mailbox[1]);
     }
     meet();
+    SPENT(ON_BEGINNING)
     for (int stimulus = 0; stimulus < net.stimuli; stimulus++) {
         if (net.from_rest) {
             real unused;
@@ -372,6 +373,7 @@ KERNEL(advance, Net* nets) {
         own.s = own.scale = 1, own.shift = 0, own.grown = false;
         own.b = feed_forward_rows(memory, x, memory.part[~turn & 1][0]);
         if (net.from_rest || stimulus == 0) wait_for_mail(&memory.mailbox[turn & 1], turn >> 1);
+        SPENT(ON_WX)
         ROLLED for (int k = 0; k < hold; k++) {
             // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
             const List* lists = memory.lists[turn & 1];
@@ -399,6 +401,7 @@ KERNEL(advance, Net* nets) {
             if (traced)
                 write_traces(memory, own, memory.lists[turn & 1], i, (long long)stimulus * hold + k, opens);
         }
+        SPENT(ON_ALL)
         fold_rows_of_W(net, own, global(net.X) + (size_t)stimulus * net.m);
         if (growing) pass<true>(memory, memory.lists[turn & 1], own.gain);
         growing = false;
@@ -406,6 +409,7 @@ KERNEL(advance, Net* nets) {
         fold_rows_of_M(memory, own, turn);
         if (net.settled && WARP == 0 && own.exists) global(net.settled)[(size_t)stimulus * n + i] = own.y;
         sync();  // no one needs the last lists, nor what is known of x
+        SPENT(ON_FOLDING)
     }
     if (WARP == 0 && own.exists) ROW(U)[i] = own.u, ROW(Y)[i] = own.y, ROW(A)[i] = own.a, COUNT(C)[i] = own.c;
     if (memory.learned)  // what is frozen must not be written
