@@ -163,7 +163,7 @@ DEVICE real largest_of_warp(real x) {
     return x;
 }
 
-// The rows of W that a warp has, and of four of them two weights at a time: act(which, place, weight, place of x).
+// Of four rows of W that a warp has, two weights of each: act(which row, which weight, where it is).
 template <typename Act> DEVICE void each_weight(const Net& net, int first, int j, Act act) {
     int m = net.m, rows = (int)net.n - RANK * OWNED < OWNED ? (int)net.n - RANK * OWNED : OWNED;
     real* W = global(net.W) + (size_t)(RANK * OWNED + first) * m;

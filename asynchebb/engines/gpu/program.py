@@ -82,7 +82,8 @@ FOR_DOUBLES = Geometries(
 SHARED_FIXED = 4096  # bytes of shared memory besides those per thread, sleeper and column
 OWNED = 32  # neurons that each block of a cluster has
 FIRST_WITH_CLUSTERS = 90  # compute capability 9.0
-PORTABLE = 8  # blocks that a cluster may have without being asked for in particular
+PORTABLE = 8  # blocks that a cluster may have on any card that has clusters
+WITH_LARGER = range(90, 110)  # where it may have 16, if that is asked for
 
 
 def geometries(block: int, multiprocessor: int, capability: int) -> dict[np.dtype, Geometries]:
@@ -98,14 +99,15 @@ def geometries(block: int, multiprocessor: int, capability: int) -> dict[np.dtyp
         tiled = min(geometry.tiled, most // (geometry.sleepers * size) // 4 * 4)
         return geometry._replace(tiled=tiled) if tiled > 0 else others
 
-    def held(geometry: Geometry, size: int) -> int:  # OWNED of M, two sets of lists, and the rest
+    def held(geometry: Geometry, size: int) -> int:  # its rows of M, two sets of lists, and the rest
         return geometry.cluster * (OWNED * OWNED * size + 2 * (OWNED * 2 * size + 16)) + SHARED_FIXED
 
     found = {}
     for dtype, of in ((np.float32, FOR_FLOATS), (np.float64, FOR_DOUBLES)):
         size = np.dtype(dtype).itemsize
         few, many = (fitted(one, size, of.all) for one in (of.few, of.many))
-        clusters = tuple(one for one in of.clusters if capability >= FIRST_WITH_CLUSTERS and held(one, size) <= block)
+        most = 0 if capability < FIRST_WITH_CLUSTERS else 16 if capability in WITH_LARGER else PORTABLE
+        clusters = tuple(one for one in of.clusters if one.cluster <= most and held(one, size) <= block)
         found[np.dtype(dtype)] = Geometries(few, many, of.all, clusters)
     return found
 
