@@ -99,8 +99,9 @@ def geometries(block: int, multiprocessor: int, capability: int) -> dict[np.dtyp
         tiled = min(geometry.tiled, most // (geometry.sleepers * size) // 4 * 4)
         return geometry._replace(tiled=tiled) if tiled > 0 else others
 
-    def held(geometry: Geometry, size: int) -> int:  # its rows of M, two sets of lists, and the rest
-        return geometry.cluster * (OWNED * OWNED * size + 2 * (OWNED * 2 * size + 16)) + SHARED_FIXED
+    def held(geometry: Geometry, size: int) -> int:  # its rows of M, two sets of lists and of sums, and the rest
+        lists = geometry.cluster * (OWNED * 2 * size + 16)
+        return geometry.cluster * OWNED * OWNED * size + 2 * (lists + geometry.threads * size) + 1024
 
     found = {}
     for dtype, of in ((np.float32, FOR_FLOATS), (np.float64, FOR_DOUBLES)):
