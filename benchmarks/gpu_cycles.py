@@ -2,8 +2,8 @@
 
     make bench-gpu
 
-The kernels are compiled with a clock at the end of each part (`SPENT` in the source), which the first thread of a block
-reads. n = 500, m = 196, hold 500, float32; networks trained for a million steps beforehand.
+The kernels are compiled with a clock at the end of each part (`SPENT` in the source), which the first thread of a
+network reads. n = 500, m = 196, hold 500, float32; networks trained for a million steps beforehand.
 """
 
 import sys
@@ -21,7 +21,7 @@ CLOCK = """
 __device__ unsigned long long spent[11];
 __shared__ long long last_clock;
 #define SPENT(part) \\
-    if (threadIdx.x == 0) { \\
+    if (threadIdx.x == 0 && blockIdx.x % CLUSTER == 0) { \\
         long long now_clock = clock64(); \\
         atomicAdd(&spent[part], (unsigned long long)(now_clock - last_clock)); \\
         last_clock = now_clock; \\

@@ -11,11 +11,15 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from asynchebb.engines.gpu.channels import Card
 from asynchebb.engines.gpu.program import Geometries, Geometry, Program, record
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
+needs_compiler = pytest.mark.skipif(
+    COMPILER is None and not os.environ.get("CI"), reason="needs a C++ compiler (g++ or clang++)"
+)
 FOLDER = Path(tempfile.gettempdir()) / "asynchebb-emulated"
 MAIN = """
 static Net* given;
@@ -59,13 +63,14 @@ class Host(Card):
     """What `device.Cuda` does, in the memory of this process."""
 
     words = Path(__file__).with_name("host.h").read_text(encoding="utf-8")
-    # Small blocks: small networks have too many awake neurons for them.
+    # Small blocks: small networks have too many awake neurons for them, or need several of them together.
     geometries = dict.fromkeys(
         map(np.dtype, ("float32", "float64")),
         Geometries(
             Geometry(64, rows=2, slots=32, columns=16, near=60, spell=60),
             Geometry(64, rows=4, slots=48, columns=32, near=84, spell=250),
             Geometry(64),
+            tuple(Geometry(64, cluster=size) for size in (1, 2, 4)),
         ),
     )
     multiprocessors = 8

@@ -1,5 +1,5 @@
 // The words that the gpu engine's code is written in, on a CPU: a block's threads are fibres of one thread, which take
-// turns wherever they wait for each other. For tests without a GPU.
+// turns wherever they wait for each other; and so are those of a cluster of blocks. For tests without a GPU.
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -11,18 +11,20 @@
 #define ROLLED
 #define SPENT(part)
 #define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
-#define THREAD ((unsigned)emulated::thread)
+#define THREAD ((unsigned)emulated::thread % THREADS)
+#define RANK (emulated::thread / THREADS)
 #define BLOCK emulated::block
-#define MEMORY(nets) emulated::shared_memory
+#define MEMORY(nets) (emulated::shared_memory + RANK * emulated::shared_size)
 #define KERNEL(name, arguments) static void name(arguments)
 #define SIZE(name, size) extern "C" int name = size
 
 namespace emulated {
 const int STACK = 1 << 16;
-static int thread, block;
-static char* shared_memory;
+const int ALL_THREADS = CLUSTER * THREADS;
+static int thread, block, shared_size;
+static char* shared_memory;  // of each block of a cluster, one after the other
 static char* stacks;
-static bool finished[THREADS];
+static bool finished[ALL_THREADS];
 static void (*body)();
 
 #if defined(__x86_64__)
@@ -32,7 +34,7 @@ asm(".globl emulated_switch\nemulated_switch:\n"
     "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
     "mov %rsp,(%rdi)\nmov %rsi,%rsp\n"
     "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n");
-static void *scheduler_stack, *fibre_stack[THREADS];
+static void *scheduler_stack, *fibre_stack[ALL_THREADS];
 static void wait() { emulated_switch(&fibre_stack[thread], scheduler_stack); }
 static void start() {
     body();
@@ -47,7 +49,7 @@ static void prepare(int t) {
 }
 static void go_on() { emulated_switch(&scheduler_stack, fibre_stack[thread]); }
 #else
-static ucontext_t scheduler, fibre[THREADS];
+static ucontext_t scheduler, fibre[ALL_THREADS];
 static void wait() { swapcontext(&fibre[thread], &scheduler); }
 static void start() {
     body();
@@ -62,25 +64,40 @@ static void prepare(int t) {
 static void go_on() { swapcontext(&scheduler, &fibre[thread]); }
 #endif
 
+static unsigned random(unsigned below) {
+    static unsigned long long number = 1;
+    number = number * 6364136223846793005ull + 1442695040888963407ull;
+    return (unsigned)(number >> 33) % below;
+}
+
 static void run(int of_block, int shared_bytes, void (*of_body)()) {
     block = of_block, body = of_body;
-    stacks = (char*)malloc((size_t)THREADS * STACK);
-    shared_memory = (char*)aligned_alloc(64, (shared_bytes + 63) / 64 * 64);
-    memset(shared_memory, 0xFF, shared_bytes);  // not numbers
-    for (int t = 0; t < THREADS; t++) finished[t] = false, prepare(t);
+    stacks = (char*)malloc((size_t)ALL_THREADS * STACK);
+    shared_size = (shared_bytes + 63) / 64 * 64;
+    shared_memory = (char*)aligned_alloc(64, (size_t)CLUSTER * shared_size);
+    memset(shared_memory, 0xFF, (size_t)CLUSTER * shared_size);  // not numbers
+    for (int t = 0; t < ALL_THREADS; t++) finished[t] = false, prepare(t);
     for (bool left = true; left;) {
         left = false;
-        for (thread = 0; thread < THREADS; thread++)
+#if IN_ANY_ORDER  // some go on as far as they can before the others do
+        for (int t = 0; t < ALL_THREADS; t++) left |= !finished[t];
+        int together = random(3) == 0 ? 1 : random(2) ? 32 : THREADS, first = random(ALL_THREADS / together) * together;
+        for (int times = random(300); times >= 0; times--)
+            for (thread = first; thread < first + together; thread++)
+                if (!finished[thread]) go_on();
+#else
+        for (thread = 0; thread < ALL_THREADS; thread++)
             if (!finished[thread]) go_on(), left = true;
+#endif
     }
     free(stacks), free(shared_memory);
 }
 
-struct Meeting {  // of a warp's threads, or a block's
+struct Meeting {  // of a warp's threads, a block's or a cluster's
     int arrived, number;
-    double said[2][THREADS];  // in turn: those who go on first may already say the next thing
+    double said[2][ALL_THREADS];  // in turn: those who go on first may already say the next thing
 };
-static Meeting of_block, of_some, of_warp[THREADS / 32];
+static Meeting of_cluster, of_block[CLUSTER], of_some, of_warp[ALL_THREADS / 32];
 
 // Say x, wait for the others, and hear what they said.
 static double* meet(Meeting& meeting, int size, double x) {
@@ -91,7 +108,8 @@ static double* meet(Meeting& meeting, int size, double x) {
     while (meeting.number == number) wait();
     return said;
 }
-static double* block_says(double x) { return meet(of_block, THREADS, x); }
+static double* block_says(double x) { return meet(of_block[thread / THREADS], THREADS, x); }
+static void cluster_meets() { meet(of_cluster, ALL_THREADS, 0); }
 static double* warp_says(double x) { return meet(of_warp[thread / 32], 32, x); }
 }  // namespace emulated
 
@@ -124,3 +142,19 @@ template <typename T> DEVICE void read_one(T* to, const T* from) { *to = *from; 
 #if FEW
 template <typename T> DEVICE void read_rows(T* to, const T* from) { memcpy(to, from, ROWS * sizeof(T)); }
 #endif
+template <typename T> DEVICE void read_shared_if(bool condition, T* to, const T* from) {
+    if (condition) read_shared(to, from);
+}
+
+typedef char* Elsewhere;
+struct Mailbox { unsigned long long arrived; };
+DEVICE void meet() { emulated::cluster_meets(); }
+DEVICE Elsewhere place_in(int rank, const void* place) { return (char*)place + (rank - RANK) * emulated::shared_size; }
+DEVICE void open_mailbox(Mailbox* box) { box->arrived = 0; }
+DEVICE void announce(Elsewhere box, int bytes) { ((Mailbox*)box)->arrived++; }
+DEVICE void wait_for_mail(Mailbox* box, int turn) {
+    while (box->arrived < CLUSTER * (turn + 1ull)) emulated::wait();
+}
+DEVICE void send(Elsewhere place, Elsewhere box, unsigned bits) { *(unsigned*)place = bits; }
+DEVICE void send(Elsewhere place, Elsewhere box, int number, real y) { *(int*)place = number, ((real*)place)[1] = y; }
+DEVICE void read_rate(int& number, real& y, const void* from) { number = *(const int*)from, y = ((const real*)from)[1]; }

@@ -183,14 +183,15 @@ def geometry_of(gpu: Any, network: Network, hold: int, dtype: np.dtype, networks
     if network.n > program.LARGE:
         blocks = min(network.n // program.SHARED_BY.threads, gpu.multiprocessors // networks)
         return program.SHARED_BY._replace(wide=2 ** (blocks.bit_length() - 1)) if blocks > 1 else of.all
-    if not getattr(network.dynamics, "additive", False) or equations.has_memory(type(network.dynamics)):
+    if equations.has_memory(type(network.dynamics)) or equations.window(schedule):
         return of.all
+    together = next((one for one in of.clusters if network.n <= one.cluster * program.OWNED), of.all)
     closed = quiet(schedule, hold)  # up to the step at which silent neurons may learn
-    if closed < hold - 1 and not _stays(network.rule):
-        return of.all
-    # Does inhibition move a silent neuron out of reach? Else it may come back at any time, and most are awake.
+    if not getattr(network.dynamics, "additive", False) or (closed < hold - 1 and not _stays(network.rule)):
+        return together
+    # Does inhibition move a silent neuron out of reach? Else many are active, or might soon be.
     if not network.dynamics.step(0.0, -1.0)[0] < 0:
-        return of.all
+        return together
     # Where neurons learn rarely, more are active; and they may have done so before they were frozen.
     rarely = closed == hold - 1 or network == network.frozen()
     return of.many if rarely and network.n > of.few.slots else of.few

@@ -6,12 +6,18 @@
 #ifndef SPENT
 #define SPENT(part)  // `benchmarks/gpu_cycles.py` counts the cycles that each part of a hold takes
 #endif
-#define KERNEL(name, arguments) extern "C" __global__ void __launch_bounds__(THREADS / WIDE, BLOCKS) name(arguments)
+#if CLUSTER > 1
+#define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
+#else
+#define IN_CLUSTERS
+#endif
+#define KERNEL(name, arguments) \
+    extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS / WIDE, BLOCKS) name(arguments)
 extern __shared__ __align__(16) char shared_memory[];
 
 #if WIDE == 1
 #define THREAD threadIdx.x
-#define BLOCK blockIdx.x
+#define BLOCK (blockIdx.x / CLUSTER)
 #define MEMORY(nets) shared_memory
 
 DEVICE void begin(char* at) {}
@@ -108,4 +114,65 @@ DEVICE void read_one(float* to, const float* from) {
 }
 DEVICE void read_one(double* to, const double* from) {
     asm volatile("ld.shared.f64 %0, [%1];" : "=d"(*to) : "r"((unsigned)__cvta_generic_to_shared(from)));
+}
+// The same if a condition holds; else they are left as they are.
+DEVICE void read_shared_if(bool condition, float* to, const float* from) {
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0; @p ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];}"
+                 : "+f"(to[0]), "+f"(to[1]), "+f"(to[2]), "+f"(to[3])
+                 : "r"((unsigned)__cvta_generic_to_shared(from)), "r"((unsigned)condition));
+}
+DEVICE void read_shared_if(bool condition, double* to, const double* from) {
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0; @p ld.shared.v2.f64 {%0, %1}, [%4];\n"
+                 "@p ld.shared.v2.f64 {%2, %3}, [%4 + 16];}"
+                 : "+d"(to[0]), "+d"(to[1]), "+d"(to[2]), "+d"(to[3])
+                 : "r"((unsigned)__cvta_generic_to_shared(from)), "r"((unsigned)condition));
+}
+
+// A cluster: blocks that have one network, each with some of its neurons. They write into each other's shared memory,
+// and a block waits for what it is told there at a mailbox: for a word from each block, and for all bytes that these
+// words announce. So nobody waits until what was sent has arrived, as barriers of a cluster do.
+#define RANK ((int)(blockIdx.x % CLUSTER))  // of this block in its cluster
+typedef unsigned Elsewhere;                 // a place in the shared memory of any of its blocks
+typedef unsigned long long Mailbox;
+
+DEVICE unsigned here(const void* place) { return (unsigned)__cvta_generic_to_shared(place); }
+DEVICE Elsewhere place_in(int rank, const void* place) {  // where another block has what is at this place here
+    Elsewhere there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here(place)), "r"(rank));
+    return there;
+}
+DEVICE void meet() {  // all threads of the cluster
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+DEVICE void open_mailbox(Mailbox* box) {  // before they meet
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\nfence.mbarrier_init.release.cluster;"
+                 ::"r"(here(box)), "r"(CLUSTER) : "memory");
+}
+DEVICE void announce(Elsewhere box, int bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.relaxed.cluster.shared::cluster.b64 _, [%0], %1;"
+                 ::"r"(box), "r"(bytes) : "memory");
+}
+DEVICE void wait_for_mail(Mailbox* box, int turn) {  // for the first time at turn 0, and so on
+    asm volatile("{.reg .pred done;\nAGAIN: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra AGAIN;}"
+                 ::"r"(here(box)), "r"(turn & 1) : "memory");
+}
+#define SEND "st.async.shared::cluster.mbarrier::complete_tx::bytes."
+DEVICE void send(Elsewhere place, Elsewhere box, unsigned bits) {
+    asm volatile(SEND "b32 [%0], %1, [%2];" ::"r"(place), "r"(bits), "r"(box) : "memory");
+}
+// A number and a rate beside each other.
+DEVICE void send(Elsewhere place, Elsewhere box, int number, float y) {
+    asm volatile(SEND "v2.b32 [%0], {%1, %2}, [%3];" ::"r"(place), "r"(number), "r"(__float_as_int(y)), "r"(box) : "memory");
+}
+DEVICE void send(Elsewhere place, Elsewhere box, int number, double y) {
+    asm volatile(SEND "v2.b64 [%0], {%1, %2}, [%3];"
+                 ::"r"(place), "l"((long long)number), "l"(__double_as_longlong(y)), "r"(box) : "memory");
+}
+DEVICE void read_rate(int& number, float& y, const void* from) {
+    asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(number), "=f"(y) : "r"(here(from)));
+}
+DEVICE void read_rate(int& number, double& y, const void* from) {
+    long long both;
+    asm volatile("ld.shared.v2.b64 {%0, %1}, [%2];" : "=l"(both), "=d"(y) : "r"(here(from)));
+    number = (int)both;
 }

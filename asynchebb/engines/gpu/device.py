@@ -14,13 +14,14 @@ import numpy as np
 from asynchebb.checks import InputError
 from asynchebb.engines.gpu.channels import Card, Full
 from asynchebb.engines.gpu.compiling import compiled
-from asynchebb.engines.gpu.program import Geometry, Program, geometries, words
+from asynchebb.engines.gpu.program import PORTABLE, Geometry, Program, geometries, words
 
 INSTALL = "pip install 'asynchebb[gpu]' installs it for CUDA 13; for CUDA 12, pip install cupy-cuda12x"
 MEMORY = 0.9  # the share of the GPU's free memory that is used
 # NumPy rounds products before it adds them. Numbers too small for their full precision are 0.
 OPTIONS = ("-std=c++17", "--fmad=false", "-ftz=true")
 NO_MEMORY = 2  # cudaErrorMemoryAllocation
+LARGE_CLUSTERS = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 # What blocks tell each other must not be read from a multiprocessor's own cache.
 TOGETHER = ("--ptxas-options=-dlcm=cg",)
 
@@ -103,8 +104,8 @@ class Cuda(Card):
         self.words = words()
         self.multiprocessors = self._property("multiProcessorCount")
         block, all_blocks = self._property("sharedMemPerBlockOptin"), self._property("sharedMemPerMultiprocessor")
-        self.geometries = geometries(block, all_blocks)
         self._architecture = cupy.cuda.Device(number).compute_capability
+        self.geometries = geometries(block, all_blocks, int(self._architecture))
         self._compiler = f"CuPy {cupy.__version__}, NVRTC {cupy.cuda.nvrtc.getVersion()}"
         self._programs: dict[str, Program] = {}
         self.room = MEMORY * self.free_memory()
@@ -119,10 +120,11 @@ class Cuda(Card):
             compiling = self._compiling.setdefault(source, threading.Lock())
         with compiling:  # others go on with other programs
             if source not in self._programs:
-                self._programs[source] = self._load(source, geometry.wide > 1)
+                self._programs[source] = self._load(source, geometry)
         return self._programs[source]
 
-    def _load(self, source: str, together: bool) -> Program:
+    def _load(self, source: str, geometry: Geometry) -> Program:
+        together = geometry.wide > 1
         file = compiled(source, OPTIONS + TOGETHER * together, self._architecture, self._compiler)
         with self.cupy.cuda.Device(self.number):  # a new thread begins with the first one
             module = self.cupy.RawModule(path=str(file), enable_cooperative_groups=together)
@@ -131,12 +133,16 @@ class Cuda(Card):
             found = Program(function, int(size.get()[0]))
             if not together:
                 function.max_dynamic_shared_size_bytes = found.memory
+            if geometry.cluster > PORTABLE:
+                self.cupy.cuda.driver.funcSetAttribute(function.kernel.ptr, LARGE_CLUSTERS, 1)
         return found
 
     def launch(self, program: Program, geometry: Geometry, networks: Any, count: int) -> None:
         """Begin to run so many networks."""
         shared = program.memory if geometry.wide == 1 else 0
-        program.function((count * geometry.wide,), (geometry.threads,), (networks,), shared_mem=shared)
+        program.function(
+            (count * max(geometry.wide, geometry.cluster),), (geometry.threads,), (networks,), shared_mem=shared
+        )
 
     def stream(self) -> Any:
         return self.cupy.cuda.Stream(non_blocking=True)

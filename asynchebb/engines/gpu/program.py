@@ -51,6 +51,7 @@ class Geometry(NamedTuple):
     columns: int = 0  # a multiple of 16
     near: int = 0  # a multiple of 4
     spell: int = 0
+    cluster: int = 0  # a power of 2
 
 
 class Geometries(NamedTuple):
@@ -60,6 +61,7 @@ class Geometries(NamedTuple):
     few: Geometry
     many: Geometry
     all: Geometry
+    clusters: tuple[Geometry, ...] = ()
 
 
 # A column of the tile of near neurons begins 4 numbers after a multiple of 8: so threads that read several columns at a
@@ -68,18 +70,26 @@ FOR_FLOATS = Geometries(
     Geometry(256, blocks=2, rows=2, slots=112, columns=96, near=212, spell=250),
     Geometry(256, rows=4, slots=208, columns=112, near=252, spell=500),
     Geometry(512, blocks=2),
+    tuple(Geometry(256, blocks=3, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
 FOR_DOUBLES = Geometries(
     Geometry(256, rows=2, slots=112, columns=48, near=212, spell=250),
     Geometry(256, rows=4, slots=144, columns=48, near=172, spell=500),
     Geometry(512, blocks=2),
+    tuple(Geometry(256, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
 SHARED_FIXED = 2048  # bytes of shared memory besides those per slot and per near neuron
 
+OWNED = 32  # neurons that each block of a cluster has
+FIRST_WITH_CLUSTERS = 90  # compute capability 9.0
+PORTABLE = 8  # blocks that a cluster may have on any card that has clusters
+WITH_LARGER = range(90, 110)  # where it may have 16, if that is asked for
 
-def geometries(block: int, multiprocessor: int) -> dict[np.dtype, Geometries]:
-    """The geometries on a GPU with so many bytes of shared memory for a block and in a multiprocessor, of which each
-    block takes 1024 more: with room for fewer near neurons, if need be, or where it is too small, for none."""
+
+def geometries(block: int, multiprocessor: int, capability: int) -> dict[np.dtype, Geometries]:
+    """The geometries on a GPU of this compute capability with so many bytes of shared memory for a block and in a
+    multiprocessor, of which each block takes 1024 more: with fewer columns there, if need be, or where none fit, that
+    without any; and those clusters that fit."""
 
     def fitted(geometry: Geometry, size: int, others: Geometry) -> Geometry:
         most = min(block, multiprocessor // geometry.blocks - 1024) - SHARED_FIXED - geometry.slots * (8 * size + 9)
@@ -88,11 +98,17 @@ def geometries(block: int, multiprocessor: int) -> dict[np.dtype, Geometries]:
         near = min(geometry.near, (near - 4) // 8 * 8 + 4)
         return geometry._replace(near=near) if near >= geometry.slots * 9 // 8 else others
 
+    def held(geometry: Geometry, size: int) -> int:  # its rows of M, two sets of lists and of sums, and the rest
+        lists = geometry.cluster * (OWNED * 2 * size + 16)
+        return geometry.cluster * OWNED * OWNED * size + 2 * (lists + geometry.threads * size) + 1024
+
     found = {}
     for dtype, of in ((np.float32, FOR_FLOATS), (np.float64, FOR_DOUBLES)):
         size = np.dtype(dtype).itemsize
         few, many = (fitted(one, size, of.all) for one in (of.few, of.many))
-        found[np.dtype(dtype)] = Geometries(few, many, of.all)
+        most = 0 if capability < FIRST_WITH_CLUSTERS else 16 if capability in WITH_LARGER else PORTABLE
+        clusters = tuple(one for one in of.clusters if one.cluster <= most and held(one, size) <= block)
+        found[np.dtype(dtype)] = Geometries(few, many, of.all, clusters)
     return found
 
 
@@ -121,13 +137,15 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
     if geometry.slots:
         sizes |= {"ROWS": geometry.rows, "SLOTS": geometry.slots, "COLUMNS": geometry.columns}
         sizes |= {"NEAR": geometry.near, "SPELL": geometry.spell}
+    sizes |= {"CLUSTER": max(1, geometry.cluster), "OWNED": OWNED}
     translated = []
     for kind, cls in zip(("dynamics", "schedule", "rule"), classes, strict=True):
         sizes[f"{kind.upper()}_CONSTANTS"] = max(1, len(equations.field_names(cls)))
         translated.append(translate.functions(kind, cls))
     fields = [f"long long {name};" for name in COUNTS] + [f"{kind}* {name};" for name, kind in ARRAYS.items()]
     fields += [f"real {name};" for name in REALS]
-    parts = ("columns", "fold", "steps", *(("awake",) if geometry.slots else ()), "advance")
+    last = ("cluster",) if geometry.cluster else ("awake", "advance") if geometry.slots else ("advance",)
+    parts = ("columns", "fold", "steps", *last)
     return "\n".join(
         [
             *(f"#define {name} {size}" for name, size in sizes.items()),
