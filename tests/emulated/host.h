@@ -137,6 +137,7 @@ template <typename T> DEVICE T shuffle(T x, int lane) { return (T)emulated::warp
 template <typename T> DEVICE T shuffle_xor(T x, int mask) { return shuffle(x, (THREAD % 32) ^ mask); }
 DEVICE void add_to(long long* place, long long x) { *place += x; }
 
+template <typename T> DEVICE void read_streamed(T* to, const T* from) { memcpy(to, from, 4 * sizeof(T)); }
 template <typename T> DEVICE void read_shared(T* to, const T* from) { memcpy(to, from, 4 * sizeof(T)); }
 template <typename T> DEVICE void read_one(T* to, const T* from) { *to = *from; }
 #if FEW

@@ -37,10 +37,12 @@ struct Awake {  // in shared memory
     real u[NEAR], b[NEAR], s[NEAR];             // of those that sleep
     alignas(16) real inhibition[PARTS][NEAR], least[PARTS][NEAR];
     FourIds unsafe[LOOKS * WARPS];              // sleepers that might become active, for each length of a block
-    int since[SLOTS];                           // up to which hold a column of M was up to date
     int woken[SLOTS];                           // rows of those who wake
     unsigned char grown[SLOTS];                 // has the row grown in this spell?
     int reached, odd;                           // the step that was; has a row to be rectified?
+    int parts[WARPS];                           // see `choose`
+    alignas(8) short row[LARGE];                // of a neuron; −1 if it is far
+    int sleeping[NEAR];
     alignas(16) real tile[SLOTS * NEAR];        // m̂_ij for row i and slot j at j * NEAR + i
 };
 typedef Awake Memory;
@@ -51,110 +53,165 @@ typedef Awake Memory;
 // NEW_C; those whose gates open at the hold's last step alone, as with a discrete schedule, are OPENED.
 enum { FAR, SLEEPS, AWAKE };
 
+DEVICE int kind_of(Net& net, int i, real u, real y, real b, long long c, int k, int end, bool& opens) {
+    real still, new_u, new_y, unused;
+    step(net.dynamics, u, 0, 0, 0, 0, still, unused, unused, unused);
+    step(net.dynamics, u, 0, 0, (real)(end - k) * (b > 0 ? b : (real)0), 0, new_u, new_y, unused, unused);
+    opens = false;
+    if (net.all_near || y != 0 || still != u) return AWAKE;
+    Silent silent = silent_gates(net, c, k, end);
+    if (silent.opens < end && !stays(net, ROW(A)[i])) {
+        if (silent.opens < net.hold - 1) return AWAKE;
+        opens = true;
+    }
+    COUNT(NEW_C)[i] = silent.c;
+    return !(new_y <= 0) ? SLEEPS : FAR;
+}
+
 DEVICE int choose(Net& net, Awake& res, int k, int& awake, int& near) {
-    real *u = ROW(U), *y = ROW(Y), *a = ROW(A), *b = ROW(B);
-    long long *c = COUNT(C), *new_c = COUNT(NEW_C);
-    unsigned char *kinds = TRUTH(NEAR_OR_FAR), *opened = TRUTH(OPENED);
+    const int AT_ONCE = 4;
+    real *us = ROW(U), *ys = ROW(Y), *bs = ROW(B);
+    long long* cs = COUNT(C);
+    unsigned char* opened = TRUTH(OPENED);
+    int n = net.n;
     ROLLED for (int end = k + SPELL < net.hold ? k + SPELL : (int)net.hold; end - k >= WORTHWHILE;
                 end = k + (end - k) * 3 / 4) {
         bool ends_early = false;
-        for EACH(i, net.n) {
-            real still, new_u, new_y, unused;
-            step(net.dynamics, u[i], 0, 0, 0, 0, still, unused, unused, unused);
-            step(net.dynamics, u[i], 0, 0, (real)(end - k) * (b[i] > 0 ? b[i] : (real)0), 0, new_u, new_y, unused, unused);
-            int kind = net.all_near || y[i] != 0 || still != u[i] ? AWAKE : !(new_y <= 0) ? SLEEPS : FAR;
-            bool opens = false;
-            if (kind != AWAKE) {
-                Silent silent = silent_gates(net, c[i], k, end);
-                new_c[i] = silent.c;
-                opens = silent.opens < end && !stays(net, a[i]);
-                if (opens && silent.opens < net.hold - 1) kind = AWAKE;
+        awake = 0, near = 0;  // `near`: those that sleep, at first
+        ROLLED for (int first = 0; first < n; first += AT_ONCE * THREADS) {
+            real u[AT_ONCE], y[AT_ONCE], b[AT_ONCE];
+            long long c[AT_ONCE];
+            UNROLL for (int e = 0; e < AT_ONCE; e++) {
+                int i = first + e * THREADS + (int)THREAD;
+                i = i < n ? i : 0;
+                u[e] = us[i], y[e] = ys[i], b[e] = bs[i], c[e] = cs[i];
             }
-            opens = opens && kind != AWAKE;
-            if (opens) {
-                Terms terms = terms_of_update(net.rule, 0, a[i]);
-                ends_early |= odd_W(terms, ROW(SCALE)[i]) || odd_M(net.floor, terms, ROW(S)[i]);
+            UNROLL for (int e = 0; e < AT_ONCE; e++) {
+                int i = first + e * THREADS + (int)THREAD, kind = FAR;
+                bool opens = false;
+                if (first + e * THREADS >= n) break;
+                if (i < n) {
+                    kind = kind_of(net, i, u[e], y[e], b[e], c[e], k, end, opens);
+                    if (opens) {
+                        Terms terms = terms_of_update(net.rule, 0, ROW(A)[i]);
+                        ends_early |= odd_W(terms, ROW(SCALE)[i]) || odd_M(net.floor, terms, ROW(S)[i]);
+                    }
+                    opened[i] = opens;
+                }
+                unsigned wake = vote(kind == AWAKE), sleep = vote(kind == SLEEPS), below = (1u << LANE) - 1;
+                if (LANE == 0) res.parts[WARP] = popcount(wake) | popcount(sleep) << 16;
+                sync();
+                int before = 0, all = 0;
+                UNROLL for (int warp = 0; warp < WARPS; warp++) {
+                    int part = res.parts[warp];
+                    before += warp < WARP ? part : 0, all += part;
+                }
+                int slot = awake + (before & 0xFFFF) + popcount(wake & below);
+                int sleeper = near + (before >> 16) + popcount(sleep & below);
+                if (kind == AWAKE && slot < SLOTS) res.id[slot] = i;
+                if (kind == SLEEPS && sleeper < NEAR) res.sleeping[sleeper] = i;
+                if (i < n) res.row[i] = kind == AWAKE ? slot : kind == SLEEPS ? -2 - sleeper : -1;
+                awake += all & 0xFFFF, near += all >> 16;
+                sync();
             }
-            kinds[i] = kind, opened[i] = opens;
         }
+        near += awake;
         if (sync_or(ends_early)) {  // a row has to be rectified: all neurons take the last step
             end -= 1;
-            for EACH(i, net.n)
-                if (kinds[i] != AWAKE) new_c[i] = silent_gates(net, c[i], k, end).c, opened[i] = 0;
+            for EACH(i, n)
+                if (res.row[i] < 0) COUNT(NEW_C)[i] = silent_gates(net, cs[i], k, end).c, opened[i] = 0;
         }
-        awake = list_where(res.shared, net.n, LIST(LISTED), [=](int i) { return kinds[i] == AWAKE; });
         if (awake > SLOTS) return k;
-        near = awake + list_where(res.shared, net.n, LIST(ACTIVE), [=](int i) { return kinds[i] == SLEEPS; });
         if (near > NEAR) continue;
-        for EACH(row, near) res.id[row] = row < awake ? LIST(LISTED)[row] : LIST(ACTIVE)[row - awake];
+        for EACH(i, n)
+            if (res.row[i] < -1) res.row[i] = awake - 2 - res.row[i];
+        for EACH(sleeper, near - awake) res.id[awake + sleeper] = res.sleeping[sleeper];
         sync();
         return end;
     }
     return k;
 }
 
-// Copy the columns of these slots into the tile, brought up to date.
-template <int AT_ONCE> DEVICE void fetch(Net& net, Awake& res, int first, int last, int near) {
-    int stride = net.stride, holds = net.holds;
-    ROLLED for (int row = THREAD; row < near; row += THREADS) {
-        int i = res.id[row];
-        Missed missed = missed_scales(net, 0, i);
-        ROLLED for (int slot = first; slot < last; slot += AT_ONCE) {
-            real weight[AT_ONCE];
-            int since[AT_ONCE];
-            UNROLL for (int e = 0; e < AT_ONCE; e++) {
-                int column = res.id[slot + e < last ? slot + e : first];
-                weight[e] = global(net.P)[(size_t)column * stride + i], since[e] = LIST(FRESH)[column];
+// Bring the columns of these slots up to date, and copy them to the tile. Each thread has four rows of all neurons.
+template <int AT_ONCE> DEVICE void fetch(Net& net, Awake& res, int first_slot, int last_slot) {
+    int n_4 = ((int)net.n + 3) / 4, sharing = THREADS > n_4 ? THREADS / n_4 : 1, stride = net.stride, holds = net.holds;
+    ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
+        int first_row = r % n_4 * 4;
+        real* P = global(net.P) + first_row;
+        short row[4];
+        Four missed[REMEMBERED];
+        UNROLL for (int e = 0; e < 4; e++) row[e] = first_row + e < net.n ? res.row[first_row + e] : (short)-1;
+        UNROLL for (int h = 0; h < REMEMBERED; h++) missed[h] = *(const Four*)(remembered(net, OF_M, holds + h) + first_row);
+        ROLLED for (int first = first_slot + r / n_4; first < last_slot; first += AT_ONCE * sharing) {
+            Four weights[AT_ONCE];
+            int at[AT_ONCE], since[AT_ONCE];
+            UNROLL for (int j = 0; j < AT_ONCE; j++) {
+                int column = res.id[first + j * sharing < last_slot ? first + j * sharing : first];
+                at[j] = column * stride, since[j] = LIST(FRESH)[column];
+                weights[j] = streamed((const Four*)(P + at[j]));
             }
-            UNROLL for (int e = 0; e < AT_ONCE; e++) {
-                if (since[e] < holds) weight[e] = up_to_date(weight[e], missed, since[e], holds);
-                if (slot + e < last) res.tile[(slot + e) * NEAR + row] = weight[e];
-            }
+            UNROLL for (int j = 0; j < AT_ONCE; j++)
+                if (first + j * sharing < last_slot) {
+                    if (since[j] < holds) {
+                        UNROLL for (int h = 0; h < REMEMBERED; h++)
+                            if (holds - REMEMBERED + h >= since[j])
+                                UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] *= missed[h].of[e];
+                        *(Four*)(P + at[j]) = weights[j];
+                    }
+                    UNROLL for (int e = 0; e < 4; e++)
+                        if (row[e] >= 0) res.tile[(first + j * sharing) * NEAR + row[e]] = weights[j].of[e];
+                }
         }
     }
-    for (int slot = first + (int)THREAD; slot < last; slot += THREADS) {
-        res.since[slot] = LIST(FRESH)[res.id[slot]], res.grown[slot] = 0, res.total[slot] = 0;
-    }
+    for (int slot = first_slot + (int)THREAD; slot < last_slot; slot += THREADS) res.grown[slot] = 0, res.total[slot] = 0;
+    sync();
+    for (int slot = first_slot + (int)THREAD; slot < last_slot; slot += THREADS) LIST(FRESH)[res.id[slot]] = holds;
 }
 
 struct Own {  // of a thread: of the neuron in its slot, but for m
-    real m[GROUPS][4][ROWS];   // columns 16 g + 4 t to 16 g + 4 t + 3 of the team's rows, of which it is the t-th thread
     real u, y, before, b, s;   // `before`: y before the last step
     real sum, lowest;          // as in `both`
     real gain;                 // by how much its row is still to grow, per rate
     long long c;
     real *now, *next;          // where rates are read and written: from its first column on, and its own
     int apart;                 // how far the next step's are from these
-    bool growing, grown;       // is a row of this warp still to grow; has one of the team since it was copied?
+    bool growing;              // is a row of this warp still to grow?
 };
 
 DEVICE void turn_to_next(Own& own) { own.now += own.apart, own.next -= own.apart, own.apart = -own.apart; }
 
-DEVICE void copy_to_registers(Awake& res, Own& own, int slots) {
-    if (slots <= WARP * SLOTS_OF_WARP) return;
-    own.grown = false;
-    UNROLL for (int g = 0; g < GROUPS; g++)
+// A thread's share of M̂ while it takes steps: columns 16 g + 4 t to 16 g + 4 t + 3 of the team's rows, of which it is the
+// t-th thread.
+template <int USED> struct Weights {
+    real of[USED][4][ROWS];
+    bool grown;  // has a row?
+};
+
+template <int USED> DEVICE void copy_to_registers(Awake& res, Weights<USED>& m, int slots) {
+    m.grown = false;
+    UNROLL for (int g = 0; g < USED; g++)
         UNROLL for (int e = 0; e < 4; e++) {
             int slot = 16 * g + 4 * MINE + e;
-            Some some = *(const Some*)(res.tile + (slot < slots ? slot : 0) * NEAR + ROWS * TEAM);
-            UNROLL for (int r = 0; r < ROWS; r++) own.m[g][e][r] = slot < slots ? some.of[r] : (real)0;
+            Some some = *(const Some*)(res.tile + slot * NEAR + ROWS * TEAM);
+            UNROLL for (int r = 0; r < ROWS; r++) m.of[g][e][r] = slot < slots ? some.of[r] : (real)0;
         }
 }
 
-DEVICE void copy_to_tile(Awake& res, Own& own, int slots) {
-    if (slots <= WARP * SLOTS_OF_WARP || !own.grown) return;
-    UNROLL for (int g = 0; g < GROUPS; g++)
+template <int USED> DEVICE void copy_to_tile(Awake& res, const Weights<USED>& m, int slots) {
+    if (!m.grown) return;
+    UNROLL for (int g = 0; g < USED; g++)
         UNROLL for (int e = 0; e < 4; e++) {
             int slot = 16 * g + 4 * MINE + e;
             Some some;
-            UNROLL for (int r = 0; r < ROWS; r++) some.of[r] = own.m[g][e][r];
+            UNROLL for (int r = 0; r < ROWS; r++) some.of[r] = m.of[g][e][r];
             if (slot < slots) *(Some*)(res.tile + slot * NEAR + ROWS * TEAM) = some;
         }
 }
 
 // M̂ @ y for this thread's slot, over USED groups of columns in registers and, if these are all, those in the tile; where
 // the team's rows GROW, M̂ += gains yᵀ before that.
-template <bool GROW, int USED> DEVICE real sweep(Awake& res, Own& own, int slots, real& ends) {
+template <bool GROW, int USED>
+DEVICE real sweep(Awake& res, Own& own, Weights<USED>& m, int slots, real& ends) {
     const int CHAINS = 4 / ROWS;  // sums per row, lest each addition waits for the one before
     Four rates[USED > 0 ? USED : 1];
     real part[ROWS][CHAINS], gains[ROWS], *y = own.now;
@@ -165,7 +222,7 @@ template <bool GROW, int USED> DEVICE real sweep(Awake& res, Own& own, int slots
     if (GROW) {
         UNROLL for (int r = 0; r < ROWS; r++) {
             gains[r] = shuffle(own.gain, LANE % 8 + 8 * r);
-            own.grown |= gains[r] != 0;
+            m.grown |= gains[r] != 0;
         }
         own.gain = 0;
     }
@@ -173,7 +230,7 @@ template <bool GROW, int USED> DEVICE real sweep(Awake& res, Own& own, int slots
     UNROLL for (int g = 0; g < USED; g++)
         UNROLL for (int e = 0; e < 4; e++)
             UNROLL for (int r = 0; r < ROWS; r++) {
-                real& weight = own.m[g][e][r];
+                real& weight = m.of[g][e][r];
                 if (GROW) weight = plus(gains[r], rates[g].of[e], weight);
                 part[r][e % CHAINS] = plus(weight, rates[g].of[e], part[r][e % CHAINS]);
             }
@@ -254,7 +311,7 @@ template <typename T> DEVICE void swap_two(T& one, T& other) {
 
 // Give the next slots to those who wake, whose rows are listed in ascending order: they change places with the sleepers
 // in these rows. What they feel from other slots is in the tile; what they do to others is fetched.
-DEVICE void wake(Net& net, Awake& res, Own& own, int slots, int waking, int near, int start, int k) {
+DEVICE void wake(Net& net, Awake& res, Own& own, int slots, int waking, int start, int k) {
     for EACH(slot, slots)
         ROLLED for (int w = 0; w < waking; w++) {
             real* column = res.tile + slot * NEAR;
@@ -264,7 +321,10 @@ DEVICE void wake(Net& net, Awake& res, Own& own, int slots, int waking, int near
     if (array < 4)
         ROLLED for (int w = 0; w < waking; w++) {
             int row = res.woken[w];
-            if (array == 0) swap_two(res.id[slots + w], res.id[row]);
+            if (array == 0) {
+                swap_two(res.id[slots + w], res.id[row]);
+                res.row[res.id[slots + w]] = slots + w, res.row[res.id[row]] = row;
+            }
             if (array == 1) swap_two(res.u[slots + w], res.u[row]);
             if (array == 2) swap_two(res.b[slots + w], res.b[row]);
             if (array == 3) swap_two(res.s[slots + w], res.s[row]);
@@ -281,8 +341,7 @@ DEVICE void wake(Net& net, Awake& res, Own& own, int slots, int waking, int near
             res.a[q] = ROW(A)[i], res.scale[q] = ROW(SCALE)[i], res.shift[q] = ROW(SHIFT)[i];
         }
     }
-    ROLLED for (int first = slots; first < slots + waking; first += 4)
-        fetch<4>(net, res, first, first + 4 < slots + waking ? first + 4 : slots + waking, near);
+    fetch<4>(net, res, slots, slots + waking);
     if (wakes) own.c = silent_gates(net, c, start, k).c;
     sync();
 }
@@ -301,17 +360,20 @@ DEVICE void trace(Net& net, Awake& res, const Own& own, bool opened, int k, long
 // Take so many steps from k on, or fewer: up to the first at which a rate falls below its floor, or a row has to be
 // rectified. Gives the step that was reached. Only warps that have slots do this.
 template <bool TRACED, int USED>
-DEVICE int take_steps(Net& net, Awake& res, Own& own, int k, int left, int slots, int pixels, long long hold_start) {
+DEVICE int take_steps(
+    Net& net, Awake& res, Own& own, int k, int left, int slots, int pixels, long long hold_start) {
     real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], unused;
     UNROLL for (int j = 0; j < DYNAMICS_CONSTANTS; j++) dynamics[j] = res.dynamics[j];
     UNROLL for (int j = 0; j < SCHEDULE_CONSTANTS; j++) schedule[j] = res.schedule[j];
     int q = SLOT, hold = net.hold, warps = (slots + SLOTS_OF_WARP - 1) / SLOTS_OF_WARP;
     bool is_one = q < slots;
+    Weights<USED> m;
+    copy_to_registers(res, m, slots);
     do {
         // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
         real ends, beta, new_u, new_y;
         long long new_c;
-        real felt = own.growing ? sweep<true, USED>(res, own, slots, ends) : sweep<false, USED>(res, own, slots, ends);
+        real felt = own.growing ? sweep<true>(res, own, m, slots, ends) : sweep<false>(res, own, m, slots, ends);
         own.growing = false;
         if (ends != 0) break;
         step(dynamics, own.u, 0, 0, own.b - own.s * felt, 0, new_u, new_y, unused, unused);
@@ -351,45 +413,49 @@ DEVICE int take_steps(Net& net, Awake& res, Own& own, int k, int left, int slots
         turn_to_next(own);
         k++;
     } while (--left);
+    if (own.growing) sweep<true>(res, own, m, slots, unused), own.growing = false;
+    copy_to_tile(res, m, slots);
     return k;
 }
 
-// Put the weights from the slots back where they belong, brought up to date; far neurons take one step with the summed
-// drive since step `start`.
-DEVICE void store(Net& net, Awake& res, int slots, int near, int start, int k, int end, bool odd, long long t) {
-    const int AT_ONCE = 8;
-    int stride = net.stride, holds = net.holds;
-    ROLLED for (int row = THREAD; row < near; row += THREADS) {
-        real* to = global(net.P) + res.id[row];
-        bool grown = row < slots && res.grown[row];
-        ROLLED for (int slot = 0; slot < slots; slot++)
-            if (grown || res.since[slot] < holds) to[(size_t)res.id[slot] * stride] = res.tile[slot * NEAR + row];
+// Put the weights of rows that have grown back where they belong.
+DEVICE void store(Net& net, Awake& res, int slots) {
+    for EACH(slot, slots) {
+        real* column = global(net.P) + (size_t)res.id[slot] * net.stride;
+        ROLLED for (int row = 0; row < slots; row++)
+            if (res.grown[row]) column[res.id[row]] = res.tile[slot * NEAR + row];
     }
-    SPENT(ON_STORING)
-    const unsigned char* kinds = TRUTH(NEAR_OR_FAR);
-    ROLLED for EACH(i, net.n) {
-        if (kinds[i] != FAR) continue;
-        Missed missed = missed_scales(net, 0, i);
-        real sum = 0;
-        ROLLED for (int slot = 0; slot < slots; slot += AT_ONCE) {
-            real weight[AT_ONCE];
-            UNROLL for (int e = 0; e < AT_ONCE; e++)
-                weight[e] = global(net.P)[(size_t)res.id[slot + e < slots ? slot + e : slot] * stride + i];
-            UNROLL for (int e = 0; e < AT_ONCE; e++)
-                if (slot + e < slots) {
-                    int since = res.since[slot + e];
-                    if (since < holds) {
-                        weight[e] = up_to_date(weight[e], missed, since, holds);
-                        global(net.P)[(size_t)res.id[slot + e] * stride + i] = weight[e];
-                    }
-                    sum = plus(weight[e], res.total[slot + e], sum);
-                }
+}
+
+// Far neurons take one step with the summed drive since step `start`. Each thread has four rows of all neurons, and where
+// there are enough threads, they share the slots.
+DEVICE void move_far(Net& net, Awake& res, int slots, int start, int k, int end, bool odd, long long t) {
+    const int AT_ONCE = 8;
+    int n_4 = ((int)net.n + 3) / 4, sharing = THREADS / n_4, stride = net.stride;
+    sharing = sharing < 1 ? 1 : sharing < 4 ? sharing : 4;  // there are that many rows for their sums
+    ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
+        int first_row = r % n_4 * 4;
+        const real* P = global(net.P) + first_row;
+        Four sum = {0, 0, 0, 0};
+        ROLLED for (int first = r / n_4; first < slots; first += AT_ONCE * sharing) {
+            Four weights[AT_ONCE];
+            UNROLL for (int j = 0; j < AT_ONCE; j++) {
+                int slot = first + j * sharing < slots ? first + j * sharing : first;
+                weights[j] = streamed((const Four*)(P + res.id[slot] * stride));
+            }
+            UNROLL for (int j = 0; j < AT_ONCE; j++) {
+                real total = first + j * sharing < slots ? res.total[first + j * sharing] : (real)0;
+                UNROLL for (int e = 0; e < 4; e++) sum.of[e] = plus(weights[j].of[e], total, sum.of[e]);
+            }
         }
-        move_silent(net, i, k - start, sum);
-        close_silent(net, i, start, k, end, odd, t);
+        *(Four*)(ROW(r < n_4 ? INHIBITION : TEAMS + r / n_4 - 1) + first_row) = sum;
     }
     sync();
-    for EACH(slot, slots) LIST(FRESH)[res.id[slot]] = holds;
+    for EACH(i, net.n)
+        if (res.row[i] < 0) {
+            move_silent(net, i, k - start, add_teams(net, i, sharing));
+            close_silent(net, i, start, k, end, odd, t);
+        }
     sync();
 }
 
@@ -407,7 +473,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
     int q = SLOT, i = q < slots ? res.id[q] : 0;
     Own own;
     own.u = ROW(U)[i], own.y = own.before = q < slots ? ROW(Y)[i] : (real)0, own.b = ROW(B)[i], own.s = ROW(S)[i];
-    own.c = COUNT(C)[i], own.sum = own.gain = own.lowest = 0, own.growing = own.grown = false;
+    own.c = COUNT(C)[i], own.sum = own.gain = own.lowest = 0, own.growing = false;
     own.now = res.y[0] + 4 * MINE, own.next = res.y[1] + q, own.apart = SLOTS + 16;
     for EACH(j, SLOTS + 16) res.y[0][j] = res.y[1][j] = 0;
     for EACH(j, DYNAMICS_CONSTANTS) res.dynamics[j] = net.dynamics[j];
@@ -422,13 +488,12 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         int j = res.id[row];
         res.u[row] = ROW(U)[j], res.b[row] = ROW(B)[j], res.s[row] = ROW(S)[j];
     }
-    fetch<16>(net, res, 0, slots, near);
+    fetch<8>(net, res, 0, slots);
     if (COLUMNS < SLOTS)  // they are read in groups
         for EACH(row, SLOTS)
             for (int slot = slots > COLUMNS ? slots : COLUMNS; slot < SLOTS; slot++) res.tile[slot * NEAR + row] = 0;
     sync();
     if (q < slots && FIRST) res.y[0][q] = own.y;
-    copy_to_registers(res, own, slots);
     SPENT(ON_LOADING)
 
     bool odd = false;  // has a row to be rectified?
@@ -472,11 +537,9 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
                 UNROLL for (int l = 0; l < LENGTHS; l++) place += l == length ? before[look][l] : 0;
                 if (wakes) res.woken[place] = look * THREADS + THREAD;
             }
-            copy_to_tile(res, own, slots);
             sync();
-            wake(net, res, own, slots, woken, near, start, k);
+            wake(net, res, own, slots, woken, start, k);
             slots += woken;
-            copy_to_registers(res, own, slots);
         }
         SPENT(ON_WAKING)
         int left = end - k < LONGEST >> length ? end - k : LONGEST >> length, before_them = k;
@@ -496,8 +559,6 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         if (!takes_part && (k - before_them) % 2) turn_to_next(own);
         SPENT(ON_STEPS)
     }
-    if (own.growing) sweep<true, GROUPS>(res, own, slots, unused);
-    copy_to_tile(res, own, slots);
     if (q < slots && FIRST) {
         i = res.id[q];
         ROW(U)[i] = own.u, ROW(Y)[i] = own.y, ROW(B)[i] = own.b, ROW(S)[i] = own.s, COUNT(C)[i] = own.c;
@@ -508,8 +569,9 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         ROW(U)[j] = res.u[row];
         close_silent(net, j, start, k, end, odd, hold_start + k - 1);
     }
-    sync();
-    store(net, res, slots, near, start, k, end, odd, hold_start + k - 1);
+    store(net, res, slots);
+    SPENT(ON_STORING)
+    move_far(net, res, slots, start, k, end, odd, hold_start + k - 1);
     if (odd) {  // the gates of step k − 1 are open, and a row has to be rectified
         refresh_all(net, res.shared);
         int active = list_active(net, res.shared);

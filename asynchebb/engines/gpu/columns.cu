@@ -25,7 +25,7 @@ enum {
 };
 enum { C, SPIKES, NEW_C, COUNT_ROWS };                // steps since the last update; spikes in the window
 enum { ACTIVE, LISTED, PIXELS, FRESH, FRESH_W, LIST_ROWS };  // neurons with y ≠ 0; other ones; pixels with x ≠ 0; see `fold.cu`
-enum { GROWN, OPENED, NEAR_OR_FAR, TRUTH_ROWS };  // has the row of M grown; is the gate open; is it far, asleep or awake
+enum { GROWN, OPENED, TRUTH_ROWS };                // has the row of M grown; is the gate open
 
 enum {  // SPENT
     ON_WX, ON_CHOOSING, ON_LOADING, ON_SLEEPERS, ON_WAKING, ON_STEPS, ON_STORING, ON_FAR, ON_ALL, ON_FOLDING, ON_BEGINNING
@@ -43,6 +43,12 @@ struct alignas(16) FourIds { int of[4]; };
 DEVICE Four at_once(const Four* four) {  // from shared memory; several of these are asked for together
     Four found;
     read_shared(found.of, four->of);
+    return found;
+}
+
+DEVICE Four streamed(const Four* four) {
+    Four found;
+    read_streamed(found.of, four->of);
     return found;
 }
 

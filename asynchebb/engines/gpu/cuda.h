@@ -63,6 +63,16 @@ DEVICE bool sync_or(int x) {
 }
 #endif
 
+// Four numbers that are read once: they need no place in a multiprocessor's own cache.
+DEVICE void read_streamed(float* to, const float* from) {
+    float4 found = __ldcg((const float4*)from);
+    to[0] = found.x, to[1] = found.y, to[2] = found.z, to[3] = found.w;
+}
+DEVICE void read_streamed(double* to, const double* from) {
+    double2 first = __ldcg((const double2*)from), second = __ldcg((const double2*)from + 1);
+    to[0] = first.x, to[1] = first.y, to[2] = second.x, to[3] = second.y;
+}
+
 // A pointer into global memory, as such: the compiler cannot know it of one that it reads from memory.
 template <typename T> DEVICE T* global(T* place) {
     __builtin_assume(__isGlobal(place));

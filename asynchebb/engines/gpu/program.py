@@ -34,7 +34,7 @@ REALS = ("floor", "smallest", "decay", "x_x", "sum_x")
 U, Y, A, H, NUMBER_ROWS = 0, 1, 2, 3, 16
 C, SPIKES, COUNT_ROWS = 0, 1, 3
 REMEMBERED = 8  # holds: see `fold.cu`
-LIST_ROWS, TRUTH_ROWS = 5, 3
+LIST_ROWS, TRUTH_ROWS = 5, 2
 
 
 class Geometry(NamedTuple):
@@ -67,7 +67,7 @@ class Geometries(NamedTuple):
 # A column of the tile of near neurons begins 4 numbers after a multiple of 8: so threads that read several columns at a
 # time use different banks of shared memory.
 FOR_FLOATS = Geometries(
-    Geometry(256, blocks=2, rows=2, slots=112, columns=96, near=212, spell=250),
+    Geometry(128, blocks=2, rows=4, slots=112, columns=80, near=212, spell=250),
     Geometry(256, rows=4, slots=208, columns=112, near=252, spell=500),
     Geometry(512, blocks=2),
     tuple(Geometry(256, blocks=3, cluster=size) for size in (1, 2, 4, 8, 16)),
@@ -78,7 +78,7 @@ FOR_DOUBLES = Geometries(
     Geometry(512, blocks=2),
     tuple(Geometry(256, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
-SHARED_FIXED = 2048  # bytes of shared memory besides those per slot and per near neuron
+SHARED_FIXED = 4096  # bytes of shared memory besides those per slot and per near neuron
 
 OWNED = 32  # neurons that each block of a cluster has
 FIRST_WITH_CLUSTERS = 90  # compute capability 9.0
@@ -92,9 +92,9 @@ def geometries(block: int, multiprocessor: int, capability: int) -> dict[np.dtyp
     without any; and those clusters that fit."""
 
     def fitted(geometry: Geometry, size: int, others: Geometry) -> Geometry:
-        most = min(block, multiprocessor // geometry.blocks - 1024) - SHARED_FIXED - geometry.slots * (8 * size + 9)
+        most = min(block, multiprocessor // geometry.blocks - 1024) - SHARED_FIXED - geometry.slots * (8 * size + 5)
         parts = geometry.threads // (-(-geometry.near // 128) * 32)
-        near = most // (geometry.slots * size + 4 + 3 * size + 2 * parts * size)
+        near = most // (geometry.slots * size + 8 + 3 * size + 2 * parts * size)
         near = min(geometry.near, (near - 4) // 8 * 8 + 4)
         return geometry._replace(near=near) if near >= geometry.slots * 9 // 8 else others
 
