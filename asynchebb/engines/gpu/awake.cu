@@ -22,6 +22,7 @@
 #define LOOKS ((NEAR + THREADS - 1) / THREADS)  // rows that a thread looks after
 #define LENGTHS 4                           // of a block: 32, 16, 8 or 4 steps
 #define LONGEST 32
+#define SPARE 24                            // slots that there should be for those who wake
 #define FEW_WAKE 4                          // a block is so long that no more than these have to be woken, if that helps
 
 struct alignas(ROWS * sizeof(real) < 16 ? ROWS * sizeof(real) : 16) Some { real of[ROWS]; };
@@ -43,14 +44,16 @@ struct Awake {  // in shared memory
     int parts[WARPS];                           // see `choose`
     alignas(8) short row[LARGE];                // of a neuron; −1 if it is far
     int sleeping[NEAR];
-    alignas(16) real tile[SLOTS * NEAR];        // m̂_ij for row i and slot j at j * NEAR + i
+    // m̂_ij for row i and slot j at j * pitch + i: the more rows there are, the fewer slots. The last warp of those that have
+    // slots reads some numbers more.
+    alignas(16) real tile[TILE + SLOTS_OF_WARP];
 };
 typedef Awake Memory;
 
 // Which neurons are far, which sleep and which are awake, from step k on: AWAKE are those that are active or whose gates
 // may open before the last step; far are those that stay silent up to the end whatever happens. Gives that end; k if
-// there are too many of them. Those near are listed in `id`, the awake ones first. New c's of the silent ones are left in
-// NEW_C; those whose gates open at the hold's last step alone, as with a discrete schedule, are OPENED.
+// there are too many of them. Those near are listed in `id`, the awake ones first; there is room for so many slots. New
+// c's of the silent ones are left in NEW_C; those whose gates open at the hold's last step alone, as with a discrete schedule, are OPENED.
 enum { FAR, SLEEPS, AWAKE };
 
 DEVICE int kind_of(Net& net, int i, real u, real y, real b, long long c, int k, int end, bool& opens) {
@@ -68,7 +71,9 @@ DEVICE int kind_of(Net& net, int i, real u, real y, real b, long long c, int k, 
     return !(new_y <= 0) ? SLEEPS : FAR;
 }
 
-DEVICE int choose(Net& net, Awake& res, int k, int& awake, int& near) {
+DEVICE int pitch_of(int near) { return (near + 3) / 4 * 4; }
+
+DEVICE int choose(Net& net, Awake& res, int k, int& awake, int& near, int& room) {
     const int AT_ONCE = 4;
     real *us = ROW(U), *ys = ROW(Y), *bs = ROW(B);
     long long* cs = COUNT(C);
@@ -123,6 +128,10 @@ DEVICE int choose(Net& net, Awake& res, int k, int& awake, int& near) {
         }
         if (awake > SLOTS) return k;
         if (near > NEAR) continue;
+        room = TILE / pitch_of(near);
+        room = room > SLOTS ? SLOTS : room > COLUMNS ? room / 16 * 16 : room;  // those in the tile are read in groups
+        if (room < awake + SPARE && room < SLOTS && end - k > 2 * WORTHWHILE) continue;
+        if (room <= awake) return k;
         for EACH(i, n)
             if (res.row[i] < -1) res.row[i] = awake - 2 - res.row[i];
         for EACH(sleeper, near - awake) res.id[awake + sleeper] = res.sleeping[sleeper];
@@ -132,40 +141,20 @@ DEVICE int choose(Net& net, Awake& res, int k, int& awake, int& near) {
     return k;
 }
 
-// Bring the columns of these slots up to date, and copy them to the tile. Each thread has four rows of all neurons.
-template <int AT_ONCE> DEVICE void fetch(Net& net, Awake& res, int first_slot, int last_slot) {
-    int n_4 = ((int)net.n + 3) / 4, sharing = THREADS > n_4 ? THREADS / n_4 : 1, stride = net.stride, holds = net.holds;
-    ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
-        int first_row = r % n_4 * 4;
-        real* P = global(net.P) + first_row;
-        short row[4];
-        Four missed[REMEMBERED];
-        UNROLL for (int e = 0; e < 4; e++) row[e] = first_row + e < net.n ? res.row[first_row + e] : (short)-1;
-        UNROLL for (int h = 0; h < REMEMBERED; h++) missed[h] = *(const Four*)(remembered(net, OF_M, holds + h) + first_row);
-        ROLLED for (int first = first_slot + r / n_4; first < last_slot; first += AT_ONCE * sharing) {
-            Four weights[AT_ONCE];
-            int at[AT_ONCE], since[AT_ONCE];
-            UNROLL for (int j = 0; j < AT_ONCE; j++) {
-                int column = res.id[first + j * sharing < last_slot ? first + j * sharing : first];
-                at[j] = column * stride, since[j] = LIST(FRESH)[column];
-                weights[j] = streamed((const Four*)(P + at[j]));
-            }
-            UNROLL for (int j = 0; j < AT_ONCE; j++)
-                if (first + j * sharing < last_slot) {
-                    if (since[j] < holds) {
-                        UNROLL for (int h = 0; h < REMEMBERED; h++)
-                            if (holds - REMEMBERED + h >= since[j])
-                                UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] *= missed[h].of[e];
-                        *(Four*)(P + at[j]) = weights[j];
-                    }
-                    UNROLL for (int e = 0; e < 4; e++)
-                        if (row[e] >= 0) res.tile[(first + j * sharing) * NEAR + row[e]] = weights[j].of[e];
-                }
-        }
-    }
-    for (int slot = first_slot + (int)THREAD; slot < last_slot; slot += THREADS) res.grown[slot] = 0, res.total[slot] = 0;
-    sync();
-    for (int slot = first_slot + (int)THREAD; slot < last_slot; slot += THREADS) LIST(FRESH)[res.id[slot]] = holds;
+// Bring the columns of these slots up to date, and copy them to the tile.
+template <int AT_ONCE> DEVICE void fetch(Net& net, Awake& res, int first, int last, int pitch) {
+    int row[4];
+    read_columns<AT_ONCE>(
+        net, OF_M, first, last, [&](int slot) { return res.id[slot]; },
+        [&](int first_row) {
+            UNROLL for (int e = 0; e < 4; e++) row[e] = first_row + e < net.n ? res.row[first_row + e] : -1;
+        },
+        [&](int slot, const Four& weights) {
+            UNROLL for (int e = 0; e < 4; e++)
+                if (row[e] >= 0) res.tile[slot * pitch + row[e]] = weights.of[e];
+        },
+        [](int, int) {});
+    for (int slot = first + (int)THREAD; slot < last; slot += THREADS) res.grown[slot] = 0, res.total[slot] = 0;
 }
 
 struct Own {  // of a thread: of the neuron in its slot, but for m
@@ -187,34 +176,35 @@ template <int USED> struct Weights {
     bool grown;  // has a row?
 };
 
-template <int USED> DEVICE void copy_to_registers(Awake& res, Weights<USED>& m, int slots) {
+template <int USED> DEVICE void copy_to_registers(Awake& res, Weights<USED>& m, int slots, int pitch) {
     m.grown = false;
     UNROLL for (int g = 0; g < USED; g++)
         UNROLL for (int e = 0; e < 4; e++) {
             int slot = 16 * g + 4 * MINE + e;
-            Some some = *(const Some*)(res.tile + slot * NEAR + ROWS * TEAM);
+            Some some = *(const Some*)(res.tile + (slot < slots ? slot : 0) * pitch + ROWS * TEAM);
             UNROLL for (int r = 0; r < ROWS; r++) m.of[g][e][r] = slot < slots ? some.of[r] : (real)0;
         }
 }
 
-template <int USED> DEVICE void copy_to_tile(Awake& res, const Weights<USED>& m, int slots) {
+template <int USED> DEVICE void copy_to_tile(Awake& res, const Weights<USED>& m, int slots, int pitch) {
     if (!m.grown) return;
     UNROLL for (int g = 0; g < USED; g++)
         UNROLL for (int e = 0; e < 4; e++) {
             int slot = 16 * g + 4 * MINE + e;
             Some some;
             UNROLL for (int r = 0; r < ROWS; r++) some.of[r] = m.of[g][e][r];
-            if (slot < slots) *(Some*)(res.tile + slot * NEAR + ROWS * TEAM) = some;
+            if (slot < slots) *(Some*)(res.tile + slot * pitch + ROWS * TEAM) = some;
         }
 }
 
 // M̂ @ y for this thread's slot, over USED groups of columns in registers and, if these are all, those in the tile; where
 // the team's rows GROW, M̂ += gains yᵀ before that.
 template <bool GROW, int USED>
-DEVICE real sweep(Awake& res, Own& own, Weights<USED>& m, int slots, real& ends) {
+DEVICE real sweep(Awake& res, Own& own, Weights<USED>& m, int slots, int pitch, real& ends) {
     const int CHAINS = 4 / ROWS;  // sums per row, lest each addition waits for the one before
     Four rates[USED > 0 ? USED : 1];
     real part[ROWS][CHAINS], gains[ROWS], *y = own.now;
+    bool grows = false;
     UNROLL for (int g = 0; g < USED; g++) rates[g] = at_once((const Four*)y + 4 * g);
     ends = one_at_once(y + SLOTS);
     UNROLL for (int r = 0; r < ROWS; r++)
@@ -222,9 +212,9 @@ DEVICE real sweep(Awake& res, Own& own, Weights<USED>& m, int slots, real& ends)
     if (GROW) {
         UNROLL for (int r = 0; r < ROWS; r++) {
             gains[r] = shuffle(own.gain, LANE % 8 + 8 * r);
-            m.grown |= gains[r] != 0;
+            grows |= gains[r] != 0;
         }
-        own.gain = 0;
+        own.gain = 0, m.grown |= grows;
     }
     sync_warp();  // or each rate would be asked for when it is needed
     UNROLL for (int g = 0; g < USED; g++)
@@ -237,15 +227,15 @@ DEVICE real sweep(Awake& res, Own& own, Weights<USED>& m, int slots, real& ends)
     if (USED == GROUPS)
         ROLLED for (int g = GROUPS; 16 * g < slots; g++) {
             Four some = at_once((const Four*)y + 4 * g);
-            Some* at = (Some*)(res.tile + (16 * g + 4 * MINE) * NEAR + ROWS * TEAM);
+            real* at = res.tile + (16 * g + 4 * MINE) * pitch + ROWS * TEAM;
             Some weights[4];
-            UNROLL for (int e = 0; e < 4; e++) read_rows(weights[e].of, ((const Some*)((real*)at + e * NEAR))->of);
+            UNROLL for (int e = 0; e < 4; e++) read_rows(weights[e].of, at + e * pitch);
             UNROLL for (int e = 0; e < 4; e++) {
                 UNROLL for (int r = 0; r < ROWS; r++) {
                     if (GROW) weights[e].of[r] = plus(gains[r], some.of[e], weights[e].of[r]);
                     part[r][e % CHAINS] = plus(weights[e].of[r], some.of[e], part[r][e % CHAINS]);
                 }
-                if (GROW) *(Some*)((real*)at + e * NEAR) = weights[e];
+                if (grows) *(Some*)(at + e * pitch) = weights[e];  // past the last slot are others' numbers
             }
         }
     // Each gives away what belongs to the others' rows: half of the sums, and half of those.
@@ -260,7 +250,7 @@ DEVICE real sweep(Awake& res, Own& own, Weights<USED>& m, int slots, real& ends)
 
 // The inhibition of the sleepers, by parts: that of the last block, and the least of the next. Each part of the threads
 // adds up some of the slots, four at a time; past the last one stands another, with rates of 0.
-DEVICE void inhibit_sleepers(Awake& res, int slots, int near) {
+DEVICE void inhibit_sleepers(Awake& res, int slots, int near, int pitch) {
     int part = THREAD / QUADS, row = THREAD % QUADS * 4;
     if (part >= PARTS || row >= near || row + 3 < slots) return;
     int share = (slots + 4 * PARTS - 1) / (4 * PARTS) * 4, end = (part + 1) * share < slots ? (part + 1) * share : slots;
@@ -268,7 +258,7 @@ DEVICE void inhibit_sleepers(Awake& res, int slots, int near) {
     ROLLED for (int slot = part * share; slot < end; slot += 4) {
         Four weights[4], both[2];
         UNROLL for (int j = 0; j < 4; j++)
-            weights[j] = at_once((const Four*)(res.tile + (slot + j < end ? slot + j : slot) * NEAR + row));
+            weights[j] = at_once((const Four*)(res.tile + (slot + j < end ? slot + j : slot) * pitch + row));
         UNROLL for (int j = 0; j < 2; j++) both[j] = at_once((const Four*)(res.both + 2 * slot + 4 * j));
         UNROLL for (int j = 0; j < 4; j++)
             UNROLL for (int e = 0; e < 4; e++) {
@@ -311,10 +301,10 @@ template <typename T> DEVICE void swap_two(T& one, T& other) {
 
 // Give the next slots to those who wake, whose rows are listed in ascending order: they change places with the sleepers
 // in these rows. What they feel from other slots is in the tile; what they do to others is fetched.
-DEVICE void wake(Net& net, Awake& res, Own& own, int slots, int waking, int start, int k) {
+DEVICE void wake(Net& net, Awake& res, Own& own, int slots, int waking, int pitch, int start, int k) {
     for EACH(slot, slots)
         ROLLED for (int w = 0; w < waking; w++) {
-            real* column = res.tile + slot * NEAR;
+            real* column = res.tile + slot * pitch;
             swap_two(column[slots + w], column[res.woken[w]]);
         }
     int array = THREADS - 1 - (int)THREAD;
@@ -341,7 +331,7 @@ DEVICE void wake(Net& net, Awake& res, Own& own, int slots, int waking, int star
             res.a[q] = ROW(A)[i], res.scale[q] = ROW(SCALE)[i], res.shift[q] = ROW(SHIFT)[i];
         }
     }
-    fetch<4>(net, res, slots, slots + waking);
+    fetch<4>(net, res, slots, slots + waking, pitch);
     if (wakes) own.c = silent_gates(net, c, start, k).c;
     sync();
 }
@@ -361,19 +351,20 @@ DEVICE void trace(Net& net, Awake& res, const Own& own, bool opened, int k, long
 // rectified. Gives the step that was reached. Only warps that have slots do this.
 template <bool TRACED, int USED>
 DEVICE int take_steps(
-    Net& net, Awake& res, Own& own, int k, int left, int slots, int pixels, long long hold_start) {
+    Net& net, Awake& res, Own& own, int k, int left, int slots, int pitch, int pixels, long long hold_start) {
     real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], unused;
     UNROLL for (int j = 0; j < DYNAMICS_CONSTANTS; j++) dynamics[j] = res.dynamics[j];
     UNROLL for (int j = 0; j < SCHEDULE_CONSTANTS; j++) schedule[j] = res.schedule[j];
     int q = SLOT, hold = net.hold, warps = (slots + SLOTS_OF_WARP - 1) / SLOTS_OF_WARP;
     bool is_one = q < slots;
     Weights<USED> m;
-    copy_to_registers(res, m, slots);
+    copy_to_registers(res, m, slots, pitch);
     do {
         // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
         real ends, beta, new_u, new_y;
         long long new_c;
-        real felt = own.growing ? sweep<true>(res, own, m, slots, ends) : sweep<false>(res, own, m, slots, ends);
+        real felt = own.growing ? sweep<true>(res, own, m, slots, pitch, ends)
+                                : sweep<false>(res, own, m, slots, pitch, ends);
         own.growing = false;
         if (ends != 0) break;
         step(dynamics, own.u, 0, 0, own.b - own.s * felt, 0, new_u, new_y, unused, unused);
@@ -413,17 +404,17 @@ DEVICE int take_steps(
         turn_to_next(own);
         k++;
     } while (--left);
-    if (own.growing) sweep<true>(res, own, m, slots, unused), own.growing = false;
-    copy_to_tile(res, m, slots);
+    if (own.growing) sweep<true>(res, own, m, slots, pitch, unused), own.growing = false;
+    copy_to_tile(res, m, slots, pitch);
     return k;
 }
 
 // Put the weights of rows that have grown back where they belong.
-DEVICE void store(Net& net, Awake& res, int slots) {
+DEVICE void store(Net& net, Awake& res, int slots, int pitch) {
     for EACH(slot, slots) {
         real* column = global(net.P) + (size_t)res.id[slot] * net.stride;
         ROLLED for (int row = 0; row < slots; row++)
-            if (res.grown[row]) column[res.id[row]] = res.tile[slot * NEAR + row];
+            if (res.grown[row]) column[res.id[row]] = res.tile[slot * pitch + row];
     }
 }
 
@@ -431,8 +422,7 @@ DEVICE void store(Net& net, Awake& res, int slots) {
 // there are enough threads, they share the slots.
 DEVICE void move_far(Net& net, Awake& res, int slots, int start, int k, int end, bool odd, long long t) {
     const int AT_ONCE = 8;
-    int n_4 = ((int)net.n + 3) / 4, sharing = THREADS / n_4, stride = net.stride;
-    sharing = sharing < 1 ? 1 : sharing < 4 ? sharing : 4;  // there are that many rows for their sums
+    int n_4 = ((int)net.n + 3) / 4, sharing = sharing_columns(net), stride = net.stride;
     ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
         int first_row = r % n_4 * 4;
         const real* P = global(net.P) + first_row;
@@ -462,7 +452,7 @@ DEVICE void move_far(Net& net, Awake& res, int slots, int start, int k, int end,
 // Run the awake neurons from step k on, and look after the others. Gives the step that was reached: k if it does not
 // pay. `again` says that it may do so from there on; else all neurons take some steps.
 DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long hold_start, int k, bool& again) {
-    int slots, near, start = k, hold = net.hold, end = choose(net, res, k, slots, near);
+    int slots, near, room, start = k, hold = net.hold, end = choose(net, res, k, slots, near, room), pitch = pitch_of(near);
     SPENT(ON_CHOOSING)
     again = false;
     if (end == k) return k;
@@ -488,10 +478,9 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         int j = res.id[row];
         res.u[row] = ROW(U)[j], res.b[row] = ROW(B)[j], res.s[row] = ROW(S)[j];
     }
-    fetch<8>(net, res, 0, slots);
-    if (COLUMNS < SLOTS)  // they are read in groups
-        for EACH(row, SLOTS)
-            for (int slot = slots > COLUMNS ? slots : COLUMNS; slot < SLOTS; slot++) res.tile[slot * NEAR + row] = 0;
+    fetch<8>(net, res, 0, slots, pitch);
+    for EACH(row, pitch)
+        for (int slot = slots > COLUMNS ? slots : COLUMNS; slot < room; slot++) res.tile[slot * pitch + row] = 0;
     sync();
     if (q < slots && FIRST) res.y[0][q] = own.y;
     SPENT(ON_LOADING)
@@ -510,7 +499,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         sync();
         odd = res.odd;
         if (THREAD < 32) res.y[THREAD / 16][SLOTS + THREAD % 16] = 0;
-        inhibit_sleepers(res, slots, near);
+        inhibit_sleepers(res, slots, near, pitch);
         sync();
         unsigned found[LOOKS];
         look_after(res, slots, near, k - moved, found);
@@ -529,7 +518,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         int length = LENGTHS - 1, woken = waking[LENGTHS - 1];
         UNROLL for (int l = LENGTHS - 2; l >= 0; l--)
             if (waking[l] <= FEW_WAKE || waking[l] == waking[LENGTHS - 1]) length = l, woken = waking[l];
-        if (slots + woken > SLOTS) break;
+        if (slots + woken > room) break;
         if (woken) {
             UNROLL for (int look = 0; look < LOOKS; look++) {
                 bool wakes = found[look] >> length & 1;
@@ -538,7 +527,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
                 if (wakes) res.woken[place] = look * THREADS + THREAD;
             }
             sync();
-            wake(net, res, own, slots, woken, start, k);
+            wake(net, res, own, slots, woken, pitch, start, k);
             slots += woken;
         }
         SPENT(ON_WAKING)
@@ -546,11 +535,11 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         bool takes_part = slots > WARP * SLOTS_OF_WARP;
         if (takes_part) {
             if (traced)
-                k = take_steps<true, GROUPS>(net, res, own, k, left, slots, pixels, hold_start);
+                k = take_steps<true, GROUPS>(net, res, own, k, left, slots, pitch, pixels, hold_start);
             else if (slots <= 16 * FEWER)
-                k = take_steps<false, FEWER>(net, res, own, k, left, slots, pixels, hold_start);
+                k = take_steps<false, FEWER>(net, res, own, k, left, slots, pitch, pixels, hold_start);
             else
-                k = take_steps<false, GROUPS>(net, res, own, k, left, slots, pixels, hold_start);
+                k = take_steps<false, GROUPS>(net, res, own, k, left, slots, pitch, pixels, hold_start);
             if (THREAD == 0) res.reached = k;
         } else if (slots == 0 && THREAD == 0)
             res.reached = k + left;
@@ -569,7 +558,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         ROW(U)[j] = res.u[row];
         close_silent(net, j, start, k, end, odd, hold_start + k - 1);
     }
-    store(net, res, slots);
+    store(net, res, slots, pitch);
     SPENT(ON_STORING)
     move_far(net, res, slots, start, k, end, odd, hold_start + k - 1);
     if (odd) {  // the gates of step k − 1 are open, and a row has to be rectified

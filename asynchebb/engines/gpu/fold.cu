@@ -40,50 +40,55 @@ DEVICE real* remembered(Net& net, int which, int hold) {
     return global(net.remembered) + (which * REMEMBERED + hold % REMEMBERED) * net.stride;
 }
 
-struct Missed { real of[REMEMBERED]; };  // a row's scales in the last holds
-
-DEVICE Missed missed_scales(Net& net, int which, int i) {
-    Missed found;
-    int holds = net.holds;
-    UNROLL for (int h = 0; h < REMEMBERED; h++) found.of[h] = remembered(net, which, holds + h)[i];
-    return found;
+// Go through the columns column_of(first), …, column_of(last − 1), bringing them up to date, several at a time. A thread has
+// four rows; where there are enough threads, teams of them share the columns. begin(first row); take(which, weights) for
+// each column; end(first row, team).
+DEVICE int sharing_columns(Net& net) {
+    int found = THREADS / (((int)net.n + 3) / 4);
+    return found < 1 ? 1 : found < 4 ? found : 4;  // there are that many rows for sums
 }
 
-DEVICE real up_to_date(real weight, const Missed& missed, int since, int holds) {
-    UNROLL for (int h = 0; h < REMEMBERED; h++)
-        if (holds - REMEMBERED + h >= since) weight *= missed.of[h];
-    return weight;
-}
-
-// Bring the listed columns up to date, eight at a time and four rows per thread.
-DEVICE void refresh(Net& net, int which, const int* list, int count) {
-    const int AT_ONCE = 8;
-    int n_4 = ((int)net.n + 3) / 4, sharing = THREADS > n_4 ? THREADS / n_4 : 1, stride = net.stride, holds = net.holds;
+template <int AT_ONCE, typename Column, typename Begin, typename Take, typename End>
+DEVICE void read_columns(
+    Net& net, int which, int first, int last, Column column_of, Begin begin, Take take, End end) {
+    int n_4 = ((int)net.n + 3) / 4, sharing = sharing_columns(net), stride = net.stride, holds = net.holds;
     int* fresh = fresh_of(net, which);
-    real* columns = columns_of(net, which);
     ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
         int first_row = r % n_4 * 4;
-        ROLLED for (int first = r / n_4; first < count; first += AT_ONCE * sharing) {
+        real* columns = columns_of(net, which) + first_row;
+        Four missed[REMEMBERED];
+        UNROLL for (int h = 0; h < REMEMBERED; h++)
+            missed[h] = *(const Four*)(remembered(net, which, holds + h) + first_row);
+        begin(first_row);
+        ROLLED for (int q = first + r / n_4; q < last; q += AT_ONCE * sharing) {
             Four weights[AT_ONCE];
-            int at[AT_ONCE], since[AT_ONCE], oldest = holds;
+            int at[AT_ONCE], since[AT_ONCE];
             UNROLL for (int j = 0; j < AT_ONCE; j++) {
-                int column = list[first + j * sharing < count ? first + j * sharing : first];
-                at[j] = column * stride + first_row, since[j] = fresh[column];
-                weights[j] = *(const Four*)(columns + at[j]);
-                oldest = oldest < since[j] ? oldest : since[j];
-            }
-            ROLLED for (; oldest < holds; oldest++) {
-                Four s = *(const Four*)(remembered(net, which, oldest) + first_row);
-                UNROLL for (int j = 0; j < AT_ONCE; j++)
-                    if (oldest >= since[j])
-                        UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] *= s.of[e];
+                int column = column_of(q + j * sharing < last ? q + j * sharing : q);
+                at[j] = column * stride, since[j] = fresh[column];
+                weights[j] = streamed((const Four*)(columns + at[j]));
             }
             UNROLL for (int j = 0; j < AT_ONCE; j++)
-                if (first + j * sharing < count) *(Four*)(columns + at[j]) = weights[j];
+                if (q + j * sharing < last) {
+                    if (since[j] < holds) {
+                        UNROLL for (int h = 0; h < REMEMBERED; h++)
+                            if (holds - REMEMBERED + h >= since[j])
+                                UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] *= missed[h].of[e];
+                        *(Four*)(columns + at[j]) = weights[j];
+                    }
+                    take(q + j * sharing, weights[j]);
+                }
         }
+        end(first_row, r / n_4);
     }
     sync();
-    for EACH(q, count) fresh[list[q]] = holds;
+    for (int q = first + (int)THREAD; q < last; q += THREADS) fresh[column_of(q)] = holds;
+}
+
+// The listed columns.
+DEVICE void refresh(Net& net, int which, const int* list, int count) {
+    read_columns<8>(
+        net, which, 0, count, [=](int q) { return list[q]; }, [](int) {}, [](int, const Four&) {}, [](int, int) {});
     sync();
 }
 
@@ -98,38 +103,19 @@ DEVICE void refresh_all(Net& net, Shared& shared, int missed = 1) {
     }
 }
 
-// b = W @ x over the pixels that are not 0, two rows per thread.
+// b = W @ x over the pixels that are not 0.
 DEVICE void feed_forward(Net& net, const real* x, int pixels) {
-    const int AT_ONCE = 8;
-    int *listed = LIST(PIXELS), n = net.n, stride = net.stride, holds = net.holds;
-    ROLLED for (int first_row = THREAD; first_row < n; first_row += 2 * THREADS) {
-        int rows[2] = {first_row, first_row + THREADS < n ? first_row + THREADS : first_row};
-        Missed missed[2];
-        real sum[2] = {0, 0};
-        UNROLL for (int r = 0; r < 2; r++) missed[r] = missed_scales(net, OF_W, rows[r]);
-        ROLLED for (int first = 0; first < pixels; first += AT_ONCE) {
-            real weights[2][AT_ONCE], rates[AT_ONCE], *at[AT_ONCE];
-            int since[AT_ONCE];
-            UNROLL for (int p = 0; p < AT_ONCE; p++) {
-                int pixel = listed[first + p < pixels ? first + p : first];
-                at[p] = global(net.V) + (size_t)pixel * stride;
-                rates[p] = first + p < pixels ? x[pixel] : (real)0;
-                since[p] = first + p < pixels ? LIST(FRESH_W)[pixel] : holds;
-                UNROLL for (int r = 0; r < 2; r++) weights[r][p] = at[p][rows[r]];
-            }
-            UNROLL for (int p = 0; p < AT_ONCE; p++)
-                UNROLL for (int r = 0; r < 2; r++) {
-                    if (since[p] < holds) {
-                        weights[r][p] = up_to_date(weights[r][p], missed[r], since[p], holds);
-                        at[p][rows[r]] = weights[r][p];
-                    }
-                    sum[r] = plus(weights[r][p], rates[p], sum[r]);
-                }
-        }
-        UNROLL for (int r = 0; r < 2; r++) ROW(B)[rows[r]] = sum[r];
-    }
-    sync();
-    for EACH(p, pixels) LIST(FRESH_W)[listed[p]] = holds;
+    const int* listed = LIST(PIXELS);
+    int sharing = sharing_columns(net);
+    Four sum;
+    read_columns<8>(
+        net, OF_W, 0, pixels, [=](int p) { return listed[p]; }, [&](int) { sum = {0, 0, 0, 0}; },
+        [&](int p, const Four& weights) {
+            real x_j = x[listed[p]];
+            UNROLL for (int e = 0; e < 4; e++) sum.of[e] = plus(weights.of[e], x_j, sum.of[e]);
+        },
+        [&](int first_row, int team) { *(Four*)(ROW(team ? TEAMS + team - 1 : INHIBITION) + first_row) = sum; });
+    for EACH(i, net.n) ROW(B)[i] = add_teams(net, i, sharing);
 }
 
 DEVICE void fold(Net& net, Shared& shared, const real* x, int pixels) {
@@ -169,20 +155,34 @@ DEVICE void fold(Net& net, Shared& shared, const real* x, int pixels) {
             for EACH(i, n) if (s[i] != 1) s[i] = kept_scale_of_M(net, i, s[i], grown[i]);
         }
     }
-    int holds = net.holds;
-    for EACH(i, (n + 3) / 4 * 4) {
-        remembered(net, OF_M, holds)[i] = i < n ? s[i] : (real)1;
-        remembered(net, OF_W, holds)[i] = i < n ? scale[i] : (real)1;
-        if (i >= n || (scale[i] == 1 && shift[i] == 0)) continue;
-        // Pixels that are shown: w_i = scale_i w_i + shift_i x
-        ROLLED for (int first = 0; first < pixels; first += AT_ONCE) {
-            real weights[AT_ONCE], *at[AT_ONCE];
+    // Pixels that are shown: w_i = scale_i w_i + shift_i x. The others of W and all columns of M are left for later.
+    int holds = net.holds, n_4 = (n + 3) / 4, sharing = THREADS > n_4 ? THREADS / n_4 : 1;
+    ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
+        int first_row = r % n_4 * 4;
+        Four scales, shifts, ss;
+        bool changes = false;
+        UNROLL for (int e = 0; e < 4; e++) {
+            bool is_one = first_row + e < n;
+            scales.of[e] = is_one ? scale[first_row + e] : (real)1, shifts.of[e] = is_one ? shift[first_row + e] : (real)0;
+            ss.of[e] = is_one ? s[first_row + e] : (real)1;
+            changes |= scales.of[e] != 1 || shifts.of[e] != 0;
+        }
+        *(Four*)(remembered(net, OF_M, holds) + first_row) = ss;
+        *(Four*)(remembered(net, OF_W, holds) + first_row) = scales;
+        if (!changes) continue;
+        ROLLED for (int first = r / n_4; first < pixels; first += AT_ONCE * sharing) {
+            Four weights[AT_ONCE], *at[AT_ONCE];
+            real x_j[AT_ONCE];
             UNROLL for (int p = 0; p < AT_ONCE; p++) {
-                at[p] = global(net.V) + (size_t)listed[first + p < pixels ? first + p : first] * stride + i;
-                weights[p] = *at[p];
+                int pixel = listed[first + p * sharing < pixels ? first + p * sharing : first];
+                at[p] = (Four*)(global(net.V) + (size_t)pixel * stride + first_row);
+                weights[p] = streamed(at[p]), x_j[p] = x[pixel];
             }
-            UNROLL for (int p = 0; p < AT_ONCE; p++)
-                if (first + p < pixels) *at[p] = scale[i] * weights[p] + shift[i] * x[listed[first + p]];
+            UNROLL for (int p = 0; p < AT_ONCE; p++) {
+                UNROLL for (int e = 0; e < 4; e++)
+                    weights[p].of[e] = scales.of[e] * weights[p].of[e] + shifts.of[e] * x_j[p];
+                if (first + p * sharing < pixels) *at[p] = weights[p];
+            }
         }
     }
     sync();

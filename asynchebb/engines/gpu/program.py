@@ -50,6 +50,7 @@ class Geometry(NamedTuple):
     slots: int = 0  # a multiple of 16; none: all neurons are run step by step
     columns: int = 0  # a multiple of 16
     near: int = 0  # a multiple of 4
+    tile: int = 0  # weights from awake to near ones that there is room for
     spell: int = 0
     cluster: int = 0  # a power of 2
 
@@ -64,21 +65,19 @@ class Geometries(NamedTuple):
     clusters: tuple[Geometry, ...] = ()
 
 
-# A column of the tile of near neurons begins 4 numbers after a multiple of 8: so threads that read several columns at a
-# time use different banks of shared memory.
 FOR_FLOATS = Geometries(
-    Geometry(128, blocks=2, rows=4, slots=112, columns=80, near=212, spell=250),
-    Geometry(256, rows=4, slots=208, columns=112, near=252, spell=500),
+    Geometry(128, blocks=2, rows=4, slots=128, columns=80, near=256, tile=2**16, spell=250),
+    Geometry(256, rows=4, slots=224, columns=112, near=256, tile=2**16, spell=500),
     Geometry(512, blocks=2),
     tuple(Geometry(256, blocks=3, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
 FOR_DOUBLES = Geometries(
-    Geometry(256, rows=2, slots=112, columns=48, near=212, spell=250),
-    Geometry(256, rows=4, slots=144, columns=48, near=172, spell=500),
+    Geometry(128, rows=4, slots=128, columns=48, near=256, tile=2**16, spell=250),
+    Geometry(256, rows=4, slots=176, columns=48, near=256, tile=2**16, spell=500),
     Geometry(512, blocks=2),
     tuple(Geometry(256, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
-SHARED_FIXED = 4096  # bytes of shared memory besides those per slot and per near neuron
+SHARED_FIXED = 3840  # bytes of shared memory besides those per slot and per near neuron
 
 OWNED = 32  # neurons that each block of a cluster has
 FIRST_WITH_CLUSTERS = 90  # compute capability 9.0
@@ -92,11 +91,11 @@ def geometries(block: int, multiprocessor: int, capability: int) -> dict[np.dtyp
     without any; and those clusters that fit."""
 
     def fitted(geometry: Geometry, size: int, others: Geometry) -> Geometry:
-        most = min(block, multiprocessor // geometry.blocks - 1024) - SHARED_FIXED - geometry.slots * (8 * size + 5)
+        most = min(block, multiprocessor // geometry.blocks - 1024) - SHARED_FIXED
         parts = geometry.threads // (-(-geometry.near // 128) * 32)
-        near = most // (geometry.slots * size + 8 + 3 * size + 2 * parts * size)
-        near = min(geometry.near, (near - 4) // 8 * 8 + 4)
-        return geometry._replace(near=near) if near >= geometry.slots * 9 // 8 else others
+        most -= geometry.slots * (8 * size + 5) + geometry.near * (8 + 3 * size + 2 * parts * size)
+        tile = min(geometry.tile, most // size // 4 * 4)
+        return geometry._replace(tile=tile) if tile >= geometry.slots * geometry.near // 2 else others
 
     def held(geometry: Geometry, size: int) -> int:  # its rows of M, two sets of lists and of sums, and the rest
         lists = geometry.cluster * (OWNED * 2 * size + 16)
@@ -136,7 +135,7 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
     sizes |= {"FEW": int(geometry.slots > 0), "LARGE": LARGE, "REMEMBERED": REMEMBERED}
     if geometry.slots:
         sizes |= {"ROWS": geometry.rows, "SLOTS": geometry.slots, "COLUMNS": geometry.columns}
-        sizes |= {"NEAR": geometry.near, "SPELL": geometry.spell}
+        sizes |= {"NEAR": geometry.near, "TILE": geometry.tile, "SPELL": geometry.spell}
     sizes |= {"CLUSTER": max(1, geometry.cluster), "OWNED": OWNED}
     translated = []
     for kind, cls in zip(("dynamics", "schedule", "rule"), classes, strict=True):
