@@ -140,9 +140,6 @@ DEVICE void add_to(long long* place, long long x) { *place += x; }
 template <typename T> DEVICE void read_streamed(T* to, const T* from) { memcpy(to, from, 4 * sizeof(T)); }
 template <typename T> DEVICE void read_shared(T* to, const T* from) { memcpy(to, from, 4 * sizeof(T)); }
 template <typename T> DEVICE void read_one(T* to, const T* from) { *to = *from; }
-#if FEW
-template <typename T> DEVICE void read_rows(T* to, const T* from) { memcpy(to, from, ROWS * sizeof(T)); }
-#endif
 template <typename T> DEVICE void read_shared_if(bool condition, T* to, const T* from) {
     if (condition) read_shared(to, from);
 }

@@ -2,7 +2,7 @@
 //
 // Near neurons, those that might become active within a spell of some hundred steps, have a row each of a tile in shared
 // memory. The awake ones among them come first, and have a slot each: a row, and a column of the weights from it to all
-// near ones. Four threads, a team, share ROWS rows: each has a quarter of the columns, and of the first COLUMNS of these
+// near ones. A team of four or eight threads shares four rows: each has some of the columns, and of the first COLUMNS
 // a copy in registers. So a rate that is read serves several rows, and a step is a sweep over the columns, some shuffles,
 // one barrier of the warps that have slots, and little else.
 //
@@ -10,26 +10,28 @@
 // their drives, and those that it does not keep silent for the length of the block are woken beforehand. A block ends
 // early when a rate falls below its floor. So what is computed is exact, and never undone. Far neurons stay silent up to
 // the end of the spell, even if nothing inhibits them, and take one step with the summed drive then.
-#define TEAM (WARP * 8 + LANE % 8)          // of this thread
-#define MINE (LANE / 8)                     // its number in the team
+#define ROWS 4                              // that a team shares
+#define TEAMS_OF_WARP (32 / TEAM_THREADS)
+#define TEAM (WARP * TEAMS_OF_WARP + LANE % TEAMS_OF_WARP)  // of this thread
+#define MINE (LANE / TEAMS_OF_WARP)         // its number in the team
 #define SLOT (ROWS * TEAM + MINE % ROWS)    // it follows the neuron in this slot,
-#define FIRST (MINE < ROWS)                 // and writes down what becomes of it: where ROWS is 2, two threads follow it
-#define GROUPS (COLUMNS / 16)               // of columns, four for each of four threads, in registers
-#define FEWER (GROUPS < 5 ? GROUPS : 4)     // of them are often enough
-#define SLOTS_OF_WARP (8 * ROWS)
+#define FIRST (MINE < ROWS)                 // and writes down what becomes of it: in teams of eight, two threads follow it
+#define GROUP (4 * TEAM_THREADS)                // of columns, four for each thread of a team
+#define GROUPS (COLUMNS / GROUP)            // in registers
+#define FEWER (GROUPS > 2 ? 64 / GROUP : GROUPS)  // of them are often enough
+#define SLOTS_OF_WARP (ROWS * TEAMS_OF_WARP)
+#define RATES (SLOTS + GROUP)               // in the slots, and flags that say whether the block ends, 4 after each other
 #define QUADS ((NEAR / 4 + 31) / 32 * 32)   // threads that look at all near rows, four each: whole warps
-#define PARTS (THREADS / QUADS)             // such teams, which share the slots
+#define PARTS (THREADS / QUADS < 4 ? THREADS / QUADS : 4)  // such teams, which share the slots
 #define LOOKS ((NEAR + THREADS - 1) / THREADS)  // rows that a thread looks after
 #define LENGTHS 4                           // of a block: 32, 16, 8 or 4 steps
 #define LONGEST 32
 #define SPARE 24                            // slots that there should be for those who wake
 #define FEW_WAKE 4                          // a block is so long that no more than these have to be woken, if that helps
 
-struct alignas(ROWS * sizeof(real) < 16 ? ROWS * sizeof(real) : 16) Some { real of[ROWS]; };
-
 struct Awake {  // in shared memory
     Shared shared;
-    alignas(16) real y[2][SLOTS + 16];          // rates in the slots, before and after a step; and whether the block ends
+    alignas(16) real y[2 * RATES];              // before and after a step
     alignas(16) real both[2 * SLOTS];           // per slot: rates added up since the block began, and the floor under it
     real total[SLOTS];                          // rates added up since the spell began
     real a[SLOTS], scale[SLOTS], shift[SLOTS];
@@ -71,7 +73,8 @@ DEVICE int kind_of(Net& net, int i, real u, real y, real b, long long c, int k, 
     return !(new_y <= 0) ? SLEEPS : FAR;
 }
 
-DEVICE int pitch_of(int near) { return (near + 3) / 4 * 4; }
+// Threads that read several columns at a time use different banks of shared memory.
+DEVICE int pitch_of(int near) { return (near + 3) / 8 * 8 + 4; }
 
 DEVICE int choose(Net& net, Awake& res, int k, int& awake, int& near, int& room) {
     const int AT_ONCE = 4;
@@ -129,7 +132,7 @@ DEVICE int choose(Net& net, Awake& res, int k, int& awake, int& near, int& room)
         if (awake > SLOTS) return k;
         if (near > NEAR) continue;
         room = TILE / pitch_of(near);
-        room = room > SLOTS ? SLOTS : room > COLUMNS ? room / 16 * 16 : room;  // those in the tile are read in groups
+        room = room > SLOTS ? SLOTS : room > COLUMNS ? room / GROUP * GROUP : room;  // those in the tile are read in groups
         if (room < awake + SPARE && room < SLOTS && end - k > 2 * WORTHWHILE) continue;
         if (room <= awake) return k;
         for EACH(i, n)
@@ -160,17 +163,12 @@ template <int AT_ONCE> DEVICE void fetch(Net& net, Awake& res, int first, int la
 struct Own {  // of a thread: of the neuron in its slot, but for m
     real u, y, before, b, s;   // `before`: y before the last step
     real sum, lowest;          // as in `both`
-    real gain;                 // by how much its row is still to grow, per rate
     long long c;
-    real *now, *next;          // where rates are read and written: from its first column on, and its own
-    int apart;                 // how far the next step's are from these
-    bool growing;              // is a row of this warp still to grow?
+    int now;                   // where the rates are in `y`; the next ones are in the other half
 };
 
-DEVICE void turn_to_next(Own& own) { own.now += own.apart, own.next -= own.apart, own.apart = -own.apart; }
-
-// A thread's share of M̂ while it takes steps: columns 16 g + 4 t to 16 g + 4 t + 3 of the team's rows, of which it is the
-// t-th thread.
+// A thread's share of M̂ while it takes steps: of the team's rows, the columns from GROUP g + 4 t on, of which it is the t-th
+// thread.
 template <int USED> struct Weights {
     real of[USED][4][ROWS];
     bool grown;  // has a row?
@@ -180,8 +178,8 @@ template <int USED> DEVICE void copy_to_registers(Awake& res, Weights<USED>& m, 
     m.grown = false;
     UNROLL for (int g = 0; g < USED; g++)
         UNROLL for (int e = 0; e < 4; e++) {
-            int slot = 16 * g + 4 * MINE + e;
-            Some some = *(const Some*)(res.tile + (slot < slots ? slot : 0) * pitch + ROWS * TEAM);
+            int slot = GROUP * g + 4 * MINE + e;
+            Four some = *(const Four*)(res.tile + (slot < slots ? slot : 0) * pitch + ROWS * TEAM);
             UNROLL for (int r = 0; r < ROWS; r++) m.of[g][e][r] = slot < slots ? some.of[r] : (real)0;
         }
 }
@@ -190,62 +188,63 @@ template <int USED> DEVICE void copy_to_tile(Awake& res, const Weights<USED>& m,
     if (!m.grown) return;
     UNROLL for (int g = 0; g < USED; g++)
         UNROLL for (int e = 0; e < 4; e++) {
-            int slot = 16 * g + 4 * MINE + e;
-            Some some;
+            int slot = GROUP * g + 4 * MINE + e;
+            Four some;
             UNROLL for (int r = 0; r < ROWS; r++) some.of[r] = m.of[g][e][r];
-            if (slot < slots) *(Some*)(res.tile + slot * pitch + ROWS * TEAM) = some;
+            if (slot < slots) *(Four*)(res.tile + slot * pitch + ROWS * TEAM) = some;
         }
 }
 
-// M̂ @ y for this thread's slot, over USED groups of columns in registers and, if these are all, those in the tile; where
-// the team's rows GROW, M̂ += gains yᵀ before that.
-template <bool GROW, int USED>
-DEVICE real sweep(Awake& res, Own& own, Weights<USED>& m, int slots, int pitch, real& ends) {
-    const int CHAINS = 4 / ROWS;  // sums per row, lest each addition waits for the one before
+// M̂ @ y for this thread's slot, over USED groups of columns in registers and, if these are all, those in the tile.
+template <int USED> DEVICE real sweep(Awake& res, const Weights<USED>& m, int now, int slots, int pitch, real& ends) {
+    const real* y = res.y + now + 4 * MINE;
     Four rates[USED > 0 ? USED : 1];
-    real part[ROWS][CHAINS], gains[ROWS], *y = own.now;
-    bool grows = false;
-    UNROLL for (int g = 0; g < USED; g++) rates[g] = at_once((const Four*)y + 4 * g);
+    real part[ROWS] = {0, 0, 0, 0};
+    UNROLL for (int g = 0; g < USED; g++) rates[g] = at_once((const Four*)(y + GROUP * g));
     ends = one_at_once(y + SLOTS);
-    UNROLL for (int r = 0; r < ROWS; r++)
-        UNROLL for (int chain = 0; chain < CHAINS; chain++) part[r][chain] = 0;
-    if (GROW) {
-        UNROLL for (int r = 0; r < ROWS; r++) {
-            gains[r] = shuffle(own.gain, LANE % 8 + 8 * r);
-            grows |= gains[r] != 0;
-        }
-        own.gain = 0, m.grown |= grows;
-    }
     sync_warp();  // or each rate would be asked for when it is needed
     UNROLL for (int g = 0; g < USED; g++)
         UNROLL for (int e = 0; e < 4; e++)
-            UNROLL for (int r = 0; r < ROWS; r++) {
-                real& weight = m.of[g][e][r];
-                if (GROW) weight = plus(gains[r], rates[g].of[e], weight);
-                part[r][e % CHAINS] = plus(weight, rates[g].of[e], part[r][e % CHAINS]);
-            }
+            UNROLL for (int r = 0; r < ROWS; r++) part[r] = plus(m.of[g][e][r], rates[g].of[e], part[r]);
     if (USED == GROUPS)
-        ROLLED for (int g = GROUPS; 16 * g < slots; g++) {
-            Four some = at_once((const Four*)y + 4 * g);
-            real* at = res.tile + (16 * g + 4 * MINE) * pitch + ROWS * TEAM;
-            Some weights[4];
-            UNROLL for (int e = 0; e < 4; e++) read_rows(weights[e].of, at + e * pitch);
+        ROLLED for (int slot = COLUMNS; slot < slots; slot += GROUP) {
+            const real* at = res.tile + (slot + 4 * MINE) * pitch + ROWS * TEAM;
+            Four some = at_once((const Four*)(y + slot)), weights[4];
+            UNROLL for (int e = 0; e < 4; e++) weights[e] = at_once((const Four*)(at + e * pitch));
+            sync_warp();
+            UNROLL for (int e = 0; e < 4; e++)
+                UNROLL for (int r = 0; r < ROWS; r++) part[r] = plus(weights[e].of[r], some.of[e], part[r]);
+        }
+    // Each gives away what belongs to the others' rows: two of four sums, then one of two.
+    bool odd = MINE & 1, high = MINE & 2;
+    real first = shuffle_xor(odd ? part[0] : part[1], TEAMS_OF_WARP);
+    real second = shuffle_xor(odd ? part[2] : part[3], TEAMS_OF_WARP);
+    first += odd ? part[1] : part[0], second += odd ? part[3] : part[2];
+    real row = (high ? second : first) + shuffle_xor(high ? first : second, 2 * TEAMS_OF_WARP);
+    return TEAM_THREADS == 8 ? row + shuffle_xor(row, 16) : row;
+}
+
+// M̂ += gains yᵀ for the rows of a warp.
+template <int USED> DEVICE void grow(Awake& res, Weights<USED>& m, int now, int slots, int pitch, real gain) {
+    const real* y = res.y + now + 4 * MINE;
+    real gains[ROWS];
+    UNROLL for (int r = 0; r < ROWS; r++) gains[r] = shuffle(gain, LANE % TEAMS_OF_WARP + TEAMS_OF_WARP * r);
+    if (gains[0] == 0 && gains[1] == 0 && gains[2] == 0 && gains[3] == 0) return;
+    m.grown = true;
+    UNROLL for (int g = 0; g < USED; g++) {
+        Four rates = at_once((const Four*)(y + GROUP * g));
+        UNROLL for (int e = 0; e < 4; e++)
+            UNROLL for (int r = 0; r < ROWS; r++) m.of[g][e][r] = plus(gains[r], rates.of[e], m.of[g][e][r]);
+    }
+    if (USED == GROUPS)
+        ROLLED for (int slot = COLUMNS; slot < slots; slot += GROUP) {
+            Four* at = (Four*)(res.tile + (slot + 4 * MINE) * pitch + ROWS * TEAM);
+            Four rates = at_once((const Four*)(y + slot));
             UNROLL for (int e = 0; e < 4; e++) {
-                UNROLL for (int r = 0; r < ROWS; r++) {
-                    if (GROW) weights[e].of[r] = plus(gains[r], some.of[e], weights[e].of[r]);
-                    part[r][e % CHAINS] = plus(weights[e].of[r], some.of[e], part[r][e % CHAINS]);
-                }
-                if (grows) *(Some*)(at + e * pitch) = weights[e];  // past the last slot are others' numbers
+                Four& weights = *(Four*)((real*)at + e * pitch);
+                UNROLL for (int r = 0; r < ROWS; r++) weights.of[r] = plus(gains[r], rates.of[e], weights.of[r]);
             }
         }
-    // Each gives away what belongs to the others' rows: half of the sums, and half of those.
-    bool odd = MINE & 1, high = MINE & 2;
-    real row[ROWS];
-    UNROLL for (int r = 0; r < ROWS; r++) row[r] = CHAINS == 2 ? part[r][0] + part[r][CHAINS - 1] : part[r][0];
-    real first = (odd ? row[1] : row[0]) + shuffle_xor(odd ? row[0] : row[1], 8);
-    if (ROWS == 2) return first + shuffle_xor(first, 16);
-    real second = (odd ? row[ROWS - 1] : row[ROWS - 2]) + shuffle_xor(odd ? row[ROWS - 2] : row[ROWS - 1], 8);
-    return (high ? second : first) + shuffle_xor(high ? first : second, 16);
 }
 
 // The inhibition of the sleepers, by parts: that of the last block, and the least of the next. Each part of the threads
@@ -361,22 +360,21 @@ DEVICE int take_steps(
     copy_to_registers(res, m, slots, pitch);
     do {
         // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
-        real ends, beta, new_u, new_y;
+        real ends, beta, new_u, new_y, gain = 0;
         long long new_c;
-        real felt = own.growing ? sweep<true>(res, own, m, slots, pitch, ends)
-                                : sweep<false>(res, own, m, slots, pitch, ends);
-        own.growing = false;
+        real felt = sweep(res, m, own.now, slots, pitch, ends);
         if (ends != 0) break;
         step(dynamics, own.u, 0, 0, own.b - own.s * felt, 0, new_u, new_y, unused, unused);
         new_y = is_one ? new_y : (real)0;
-        if (is_one && FIRST) *own.next = new_y;
+        real* next = res.y + (RATES - own.now);
+        if (is_one && FIRST) next[q] = new_y;
         gate(schedule, new_y, 0, own.c, k, hold, beta, new_c);
         own.sum += own.y, own.before = own.y, own.u = new_u, own.y = new_y, own.c = new_c;
         bool opened = is_one && beta != 0, attention = is_one && !(new_y >= own.lowest), changed = false;
+        bool any_opened = vote_any(opened);
         Terms terms;
-        own.growing = vote_any(opened);
-        if (own.growing) {
-            // W[i] += eta_i * (outer(y_i, x) - leak_w * W[i]), likewise M, but M̂ itself when it is read again
+        if (any_opened) {
+            // W[i] += eta_i * (outer(y_i, x) - leak_w * W[i]), likewise M, but M̂ itself when all rates are known
             real a = is_one ? res.a[q] : (real)0, scale = is_one ? res.scale[q] : (real)1;
             sync_warp();  // the other thread of this slot has read them, too
             if (opened) {
@@ -388,23 +386,23 @@ DEVICE int take_steps(
                         res.shift[q] = terms.keep_w * res.shift[q] + terms.gain;
                     own.b = terms.keep_w * own.b + terms.gain * net.x_x;
                     own.s *= terms.keep_m;
-                    own.gain = terms.gain * reciprocal(own.s);
-                    if (own.gain != 0) TRUTH(GROWN)[res.id[q]] = res.grown[q] = 1;
+                    gain = terms.gain * reciprocal(own.s);
+                    if (gain != 0) TRUTH(GROWN)[res.id[q]] = res.grown[q] = 1;
                 } else
                     TRUTH(OPENED)[res.id[q]] = 1, res.odd = 1, attention = true;  // left to `update`
             }
         }
         if (attention)
-            UNROLL for (int j = 0; j < 4; j++) own.next[SLOTS - q + 4 * j] = 1;
+            UNROLL for (int j = 0; j < TEAM_THREADS; j++) next[SLOTS + 4 * j] = 1;
         if (TRACED) trace(net, res, own, opened, k, hold_start + k, slots);
         sync_first(warps);
         if (TRACED && changed && FIRST && net.trace_updates)
             add_to(&global(net.trace_updates)[hold_start + k],
                    synapses_changed(net, terms, own.y, pixels, (int)res.shared.active[k % 3]));
-        turn_to_next(own);
+        own.now = RATES - own.now;
+        if (any_opened) grow(res, m, own.now, slots, pitch, gain);
         k++;
     } while (--left);
-    if (own.growing) sweep<true>(res, own, m, slots, pitch, unused), own.growing = false;
     copy_to_tile(res, m, slots, pitch);
     return k;
 }
@@ -463,9 +461,8 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
     int q = SLOT, i = q < slots ? res.id[q] : 0;
     Own own;
     own.u = ROW(U)[i], own.y = own.before = q < slots ? ROW(Y)[i] : (real)0, own.b = ROW(B)[i], own.s = ROW(S)[i];
-    own.c = COUNT(C)[i], own.sum = own.gain = own.lowest = 0, own.growing = false;
-    own.now = res.y[0] + 4 * MINE, own.next = res.y[1] + q, own.apart = SLOTS + 16;
-    for EACH(j, SLOTS + 16) res.y[0][j] = res.y[1][j] = 0;
+    own.c = COUNT(C)[i], own.sum = own.lowest = 0, own.now = 0;
+    for EACH(j, 2 * RATES) res.y[j] = 0;
     for EACH(j, DYNAMICS_CONSTANTS) res.dynamics[j] = net.dynamics[j];
     for EACH(j, SCHEDULE_CONSTANTS) res.schedule[j] = net.schedule[j];
     for EACH(j, RULE_CONSTANTS) res.rule[j] = net.rule[j];
@@ -482,7 +479,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
     for EACH(row, pitch)
         for (int slot = slots > COLUMNS ? slots : COLUMNS; slot < room; slot++) res.tile[slot * pitch + row] = 0;
     sync();
-    if (q < slots && FIRST) res.y[0][q] = own.y;
+    if (q < slots && FIRST) res.y[q] = own.y;
     SPENT(ON_LOADING)
 
     bool odd = false;  // has a row to be rectified?
@@ -498,7 +495,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         own.sum = 0;
         sync();
         odd = res.odd;
-        if (THREAD < 32) res.y[THREAD / 16][SLOTS + THREAD % 16] = 0;
+        for EACH(j, 2 * GROUP) res.y[j / GROUP * RATES + SLOTS + j % GROUP] = 0;
         inhibit_sleepers(res, slots, near, pitch);
         sync();
         unsigned found[LOOKS];
@@ -536,7 +533,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         if (takes_part) {
             if (traced)
                 k = take_steps<true, GROUPS>(net, res, own, k, left, slots, pitch, pixels, hold_start);
-            else if (slots <= 16 * FEWER)
+            else if (slots <= GROUP * FEWER)
                 k = take_steps<false, FEWER>(net, res, own, k, left, slots, pitch, pixels, hold_start);
             else
                 k = take_steps<false, GROUPS>(net, res, own, k, left, slots, pitch, pixels, hold_start);
@@ -545,7 +542,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
             res.reached = k + left;
         sync();
         k = res.reached;
-        if (!takes_part && (k - before_them) % 2) turn_to_next(own);
+        if (!takes_part && (k - before_them) % 2) own.now = RATES - own.now;
         SPENT(ON_STEPS)
     }
     if (q < slots && FIRST) {

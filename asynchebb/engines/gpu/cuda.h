@@ -105,20 +105,6 @@ DEVICE void read_shared(double* to, const double* from) {
     asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(to[0]), "=d"(to[1]) : "r"(place));
     asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(to[2]), "=d"(to[3]) : "r"(place + 16));
 }
-#if FEW
-#if ROWS == 4
-template <typename T> DEVICE void read_rows(T* to, const T* from) { read_shared(to, from); }
-#else
-DEVICE void read_rows(float* to, const float* from) {
-    unsigned place = (unsigned)__cvta_generic_to_shared(from);
-    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(to[0]), "=f"(to[1]) : "r"(place));
-}
-DEVICE void read_rows(double* to, const double* from) {
-    unsigned place = (unsigned)__cvta_generic_to_shared(from);
-    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(to[0]), "=d"(to[1]) : "r"(place));
-}
-#endif
-#endif
 DEVICE void read_one(float* to, const float* from) {
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(*to) : "r"((unsigned)__cvta_generic_to_shared(from)));
 }

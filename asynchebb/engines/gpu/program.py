@@ -39,16 +39,16 @@ LIST_ROWS, TRUTH_ROWS = 5, 2
 
 class Geometry(NamedTuple):
     """How a block is laid out: its threads, how many blocks share a multiprocessor, and how many run one network
-    together. If awake neurons are run apart (`awake.cu`): how many rows of weights four threads share, how many neurons
-    may be awake, how many columns of their weights are in registers, how many neurons may be near, and for how many
+    together. If awake neurons are run apart (`awake.cu`): how many threads share rows of weights, how many neurons may
+    be awake, how many columns of their weights are in registers, how many neurons may be near, and for how many
     steps."""
 
     threads: int
     blocks: int = 1
     wide: int = 1
-    rows: int = 2  # or 4
-    slots: int = 0  # a multiple of 16; none: all neurons are run step by step
-    columns: int = 0  # a multiple of 16
+    together: int = 4  # or 8
+    slots: int = 0  # a multiple of 32; none: all neurons are run step by step
+    columns: int = 0  # a multiple of 4 `together`
     near: int = 0  # a multiple of 4
     tile: int = 0  # weights from awake to near ones that there is room for
     spell: int = 0
@@ -66,14 +66,14 @@ class Geometries(NamedTuple):
 
 
 FOR_FLOATS = Geometries(
-    Geometry(128, blocks=2, rows=4, slots=128, columns=80, near=256, tile=2**16, spell=250),
-    Geometry(256, rows=4, slots=224, columns=112, near=256, tile=2**16, spell=500),
+    Geometry(256, blocks=2, together=8, slots=128, columns=96, near=256, tile=2**16, spell=250),
+    Geometry(512, together=8, slots=224, columns=160, near=256, tile=2**16, spell=500),
     Geometry(512, blocks=2),
     tuple(Geometry(256, blocks=3, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
 FOR_DOUBLES = Geometries(
-    Geometry(128, rows=4, slots=128, columns=48, near=256, tile=2**16, spell=250),
-    Geometry(256, rows=4, slots=176, columns=48, near=256, tile=2**16, spell=500),
+    Geometry(256, together=8, slots=128, columns=64, near=256, tile=2**16, spell=250),
+    Geometry(512, together=8, slots=160, columns=64, near=256, tile=2**16, spell=500),
     Geometry(512, blocks=2),
     tuple(Geometry(256, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
@@ -92,7 +92,7 @@ def geometries(block: int, multiprocessor: int, capability: int) -> dict[np.dtyp
 
     def fitted(geometry: Geometry, size: int, others: Geometry) -> Geometry:
         most = min(block, multiprocessor // geometry.blocks - 1024) - SHARED_FIXED
-        parts = geometry.threads // (-(-geometry.near // 128) * 32)
+        parts = min(4, geometry.threads // (-(-geometry.near // 128) * 32))
         most -= geometry.slots * (8 * size + 5) + geometry.near * (8 + 3 * size + 2 * parts * size)
         tile = min(geometry.tile, most // size // 4 * 4)
         return geometry._replace(tile=tile) if tile >= geometry.slots * geometry.near // 2 else others
@@ -134,7 +134,7 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
     sizes = {"THREADS": geometry.threads * geometry.wide, "WIDE": geometry.wide, "BLOCKS": geometry.blocks}
     sizes |= {"FEW": int(geometry.slots > 0), "LARGE": LARGE, "REMEMBERED": REMEMBERED}
     if geometry.slots:
-        sizes |= {"ROWS": geometry.rows, "SLOTS": geometry.slots, "COLUMNS": geometry.columns}
+        sizes |= {"TEAM_THREADS": geometry.together, "SLOTS": geometry.slots, "COLUMNS": geometry.columns}
         sizes |= {"NEAR": geometry.near, "TILE": geometry.tile, "SPELL": geometry.spell}
     sizes |= {"CLUSTER": max(1, geometry.cluster), "OWNED": OWNED}
     translated = []
