@@ -7,6 +7,8 @@
 #include <ucontext.h>
 
 #define DEVICE static inline
+#define OUTLINED static
+#define SHARED_MEMORY emulated::shared_memory
 #define UNROLL
 #define ROLLED
 #define SPENT(part)

@@ -52,6 +52,9 @@ struct Awake {  // in shared memory
 };
 typedef Awake Memory;
 
+// Functions of their own, lest what is needed around them takes registers from what they do most.
+#define HERE Awake& res = *(Awake*)SHARED_MEMORY; Net& net = res.shared.net
+
 // Which neurons are far, which sleep and which are awake, from step k on: AWAKE are those that are active or whose gates
 // may open before the last step; far are those that stay silent up to the end whatever happens. Gives that end; k if
 // there are too many of them. Those near are listed in `id`, the awake ones first; there is room for so many slots. New
@@ -76,7 +79,12 @@ DEVICE int kind_of(Net& net, int i, real u, real y, real b, long long c, int k, 
 // Threads that read several columns at a time use different banks of shared memory.
 DEVICE int pitch_of(int near) { return (near + 3) / 8 * 8 + 4; }
 
-DEVICE int choose(Net& net, Awake& res, int k, int& awake, int& near, int& room) {
+struct Chosen { int end, awake, near, room; };
+
+OUTLINED Chosen choose(int k) {
+    HERE;
+    Chosen found = {k, 0, 0, 0};
+    int &awake = found.awake, &near = found.near, &room = found.room;
     const int AT_ONCE = 4;
     real *us = ROW(U), *ys = ROW(Y), *bs = ROW(B);
     long long* cs = COUNT(C);
@@ -129,25 +137,27 @@ DEVICE int choose(Net& net, Awake& res, int k, int& awake, int& near, int& room)
             for EACH(i, n)
                 if (res.row[i] < 0) COUNT(NEW_C)[i] = silent_gates(net, cs[i], k, end).c, opened[i] = 0;
         }
-        if (awake > SLOTS) return k;
+        if (awake > SLOTS) return {k, 0, 0, 0};
         if (near > NEAR) continue;
         room = TILE / pitch_of(near);
         room = room > SLOTS ? SLOTS : room > COLUMNS ? room / GROUP * GROUP : room;  // those in the tile are read in groups
         if (room < awake + SPARE && room < SLOTS && end - k > 2 * WORTHWHILE) continue;
-        if (room <= awake) return k;
+        if (room <= awake) return {k, 0, 0, 0};
         for EACH(i, n)
             if (res.row[i] < -1) res.row[i] = awake - 2 - res.row[i];
         for EACH(sleeper, near - awake) res.id[awake + sleeper] = res.sleeping[sleeper];
         sync();
-        return end;
+        found.end = end;
+        return found;
     }
-    return k;
+    return {k, 0, 0, 0};
 }
 
 // Bring the columns of these slots up to date, and copy them to the tile.
-template <int AT_ONCE> DEVICE void fetch(Net& net, Awake& res, int first, int last, int pitch) {
+OUTLINED void fetch(int first, int last, int pitch) {
+    HERE;
     int row[4];
-    read_columns<AT_ONCE>(
+    read_columns<8>(
         net, OF_M, first, last, [&](int slot) { return res.id[slot]; },
         [&](int first_row) {
             UNROLL for (int e = 0; e < 4; e++) row[e] = first_row + e < net.n ? res.row[first_row + e] : -1;
@@ -293,6 +303,18 @@ DEVICE void look_after(Awake& res, int slots, int near, int steps, unsigned* fou
     }
 }
 
+// Both, for so many steps since the last time.
+OUTLINED unsigned check(int slots, int near, int pitch, int steps) {
+    HERE;
+    unsigned found[LOOKS], all = 0;
+    inhibit_sleepers(res, slots, near, pitch);
+    sync();
+    look_after(res, slots, near, steps, found);
+    UNROLL for (int look = 0; look < LOOKS; look++) all |= found[look] << LENGTHS * look;
+    sync();
+    return all;
+}
+
 template <typename T> DEVICE void swap_two(T& one, T& other) {
     T first = one;
     one = other, other = first;
@@ -300,7 +322,8 @@ template <typename T> DEVICE void swap_two(T& one, T& other) {
 
 // Give the next slots to those who wake, whose rows are listed in ascending order: they change places with the sleepers
 // in these rows. What they feel from other slots is in the tile; what they do to others is fetched.
-DEVICE void wake(Net& net, Awake& res, Own& own, int slots, int waking, int pitch, int start, int k) {
+OUTLINED void wake(Own& own, int slots, int waking, int pitch, int start, int k) {
+    HERE;
     for EACH(slot, slots)
         ROLLED for (int w = 0; w < waking; w++) {
             real* column = res.tile + slot * pitch;
@@ -330,7 +353,7 @@ DEVICE void wake(Net& net, Awake& res, Own& own, int slots, int waking, int pitc
             res.a[q] = ROW(A)[i], res.scale[q] = ROW(SCALE)[i], res.shift[q] = ROW(SHIFT)[i];
         }
     }
-    fetch<4>(net, res, slots, slots + waking, pitch);
+    fetch(slots, slots + waking, pitch);
     if (wakes) own.c = silent_gates(net, c, start, k).c;
     sync();
 }
@@ -349,8 +372,9 @@ DEVICE void trace(Net& net, Awake& res, const Own& own, bool opened, int k, long
 // Take so many steps from k on, or fewer: up to the first at which a rate falls below its floor, or a row has to be
 // rectified. Gives the step that was reached. Only warps that have slots do this.
 template <bool TRACED, int USED>
-DEVICE int take_steps(
-    Net& net, Awake& res, Own& own, int k, int left, int slots, int pitch, int pixels, long long hold_start) {
+OUTLINED int take_steps(Own& its_own, int k, int left, int slots, int pitch, int pixels, long long hold_start) {
+    HERE;
+    Own own = its_own;
     real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], unused;
     UNROLL for (int j = 0; j < DYNAMICS_CONSTANTS; j++) dynamics[j] = res.dynamics[j];
     UNROLL for (int j = 0; j < SCHEDULE_CONSTANTS; j++) schedule[j] = res.schedule[j];
@@ -404,11 +428,13 @@ DEVICE int take_steps(
         k++;
     } while (--left);
     copy_to_tile(res, m, slots, pitch);
+    its_own = own;
     return k;
 }
 
 // Put the weights of rows that have grown back where they belong.
-DEVICE void store(Net& net, Awake& res, int slots, int pitch) {
+OUTLINED void store(int slots, int pitch) {
+    HERE;
     for EACH(slot, slots) {
         real* column = global(net.P) + (size_t)res.id[slot] * net.stride;
         ROLLED for (int row = 0; row < slots; row++)
@@ -418,7 +444,8 @@ DEVICE void store(Net& net, Awake& res, int slots, int pitch) {
 
 // Far neurons take one step with the summed drive since step `start`. Each thread has four rows of all neurons, and where
 // there are enough threads, they share the slots.
-DEVICE void move_far(Net& net, Awake& res, int slots, int start, int k, int end, bool odd, long long t) {
+OUTLINED void move_far(int slots, int start, int k, int end, bool odd, long long t) {
+    HERE;
     const int AT_ONCE = 8;
     int n_4 = ((int)net.n + 3) / 4, sharing = sharing_columns(net), stride = net.stride;
     ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
@@ -450,11 +477,12 @@ DEVICE void move_far(Net& net, Awake& res, int slots, int start, int k, int end,
 // Run the awake neurons from step k on, and look after the others. Gives the step that was reached: k if it does not
 // pay. `again` says that it may do so from there on; else all neurons take some steps.
 DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long hold_start, int k, bool& again) {
-    int slots, near, room, start = k, hold = net.hold, end = choose(net, res, k, slots, near, room), pitch = pitch_of(near);
+    Chosen chosen = choose(k);
+    int slots = chosen.awake, near = chosen.near, room = chosen.room, end = chosen.end, pitch = pitch_of(near);
+    int start = k, hold = net.hold;
     SPENT(ON_CHOOSING)
     again = false;
     if (end == k) return k;
-    real unused;
     bool traced = net.trace_active || net.trace_updates || net.trace_y || net.trace_burst;
 
     // What the slots and the sleepers begin with.
@@ -475,7 +503,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         int j = res.id[row];
         res.u[row] = ROW(U)[j], res.b[row] = ROW(B)[j], res.s[row] = ROW(S)[j];
     }
-    fetch<8>(net, res, 0, slots, pitch);
+    fetch(0, slots, pitch);
     for EACH(row, pitch)
         for (int slot = slots > COLUMNS ? slots : COLUMNS; slot < room; slot++) res.tile[slot * pitch + row] = 0;
     sync();
@@ -496,12 +524,8 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         sync();
         odd = res.odd;
         for EACH(j, 2 * GROUP) res.y[j / GROUP * RATES + SLOTS + j % GROUP] = 0;
-        inhibit_sleepers(res, slots, near, pitch);
-        sync();
-        unsigned found[LOOKS];
-        look_after(res, slots, near, k - moved, found);
+        unsigned found = check(slots, near, pitch, k - moved);
         moved = k;
-        sync();
         SPENT(ON_SLEEPERS)
         if (k == end || odd) break;
         int waking[LENGTHS] = {0, 0, 0, 0}, before[LOOKS][LENGTHS];
@@ -518,13 +542,13 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         if (slots + woken > room) break;
         if (woken) {
             UNROLL for (int look = 0; look < LOOKS; look++) {
-                bool wakes = found[look] >> length & 1;
+                bool wakes = found >> (LENGTHS * look + length) & 1;
                 int place = popcount(vote(wakes) & ((1u << LANE) - 1));
                 UNROLL for (int l = 0; l < LENGTHS; l++) place += l == length ? before[look][l] : 0;
                 if (wakes) res.woken[place] = look * THREADS + THREAD;
             }
             sync();
-            wake(net, res, own, slots, woken, pitch, start, k);
+            wake(own, slots, woken, pitch, start, k);
             slots += woken;
         }
         SPENT(ON_WAKING)
@@ -532,11 +556,11 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         bool takes_part = slots > WARP * SLOTS_OF_WARP;
         if (takes_part) {
             if (traced)
-                k = take_steps<true, GROUPS>(net, res, own, k, left, slots, pitch, pixels, hold_start);
+                k = take_steps<true, GROUPS>(own, k, left, slots, pitch, pixels, hold_start);
             else if (slots <= GROUP * FEWER)
-                k = take_steps<false, FEWER>(net, res, own, k, left, slots, pitch, pixels, hold_start);
+                k = take_steps<false, FEWER>(own, k, left, slots, pitch, pixels, hold_start);
             else
-                k = take_steps<false, GROUPS>(net, res, own, k, left, slots, pitch, pixels, hold_start);
+                k = take_steps<false, GROUPS>(own, k, left, slots, pitch, pixels, hold_start);
             if (THREAD == 0) res.reached = k;
         } else if (slots == 0 && THREAD == 0)
             res.reached = k + left;
@@ -555,9 +579,9 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         ROW(U)[j] = res.u[row];
         close_silent(net, j, start, k, end, odd, hold_start + k - 1);
     }
-    store(net, res, slots, pitch);
+    store(slots, pitch);
     SPENT(ON_STORING)
-    move_far(net, res, slots, start, k, end, odd, hold_start + k - 1);
+    move_far(slots, start, k, end, odd, hold_start + k - 1);
     if (odd) {  // the gates of step k − 1 are open, and a row has to be rectified
         refresh_all(net, res.shared);
         int active = list_active(net, res.shared);

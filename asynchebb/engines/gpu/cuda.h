@@ -1,5 +1,11 @@
 // The words that the engine's code is written in, as CUDA has them.
 #define DEVICE static __device__ __forceinline__
+#if FEW
+#define OUTLINED static __device__ __noinline__
+#define SHARED_MEMORY shared_memory
+#else
+#define OUTLINED DEVICE
+#endif
 #define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("unroll 1")  // or the code would not fit in the instruction cache
 #define MULTIPLY_ADD(a, b, c) fma(a, b, c)

@@ -86,14 +86,14 @@ DEVICE void read_columns(
 }
 
 // The listed columns.
-DEVICE void refresh(Net& net, int which, const int* list, int count) {
+OUTLINED void refresh(Net& net, int which, const int* list, int count) {
     read_columns<8>(
         net, which, 0, count, [=](int q) { return list[q]; }, [](int) {}, [](int, const Four&) {}, [](int, int) {});
     sync();
 }
 
 // All columns that have missed something for at least so many holds.
-DEVICE void refresh_all(Net& net, Shared& shared, int missed = 1) {
+OUTLINED void refresh_all(Net& net, Shared& shared, int missed = 1) {
     int* list = LIST(LISTED);
     ROLLED for (int which = OF_M; which <= OF_W; which++) {
         int *fresh = fresh_of(net, which), holds = net.holds;
@@ -104,7 +104,7 @@ DEVICE void refresh_all(Net& net, Shared& shared, int missed = 1) {
 }
 
 // b = W @ x over the pixels that are not 0.
-DEVICE void feed_forward(Net& net, const real* x, int pixels) {
+OUTLINED void feed_forward(Net& net, const real* x, int pixels) {
     const int* listed = LIST(PIXELS);
     int sharing = sharing_columns(net);
     Four sum;
@@ -118,7 +118,7 @@ DEVICE void feed_forward(Net& net, const real* x, int pixels) {
     for EACH(i, net.n) ROW(B)[i] = add_teams(net, i, sharing);
 }
 
-DEVICE void fold(Net& net, Shared& shared, const real* x, int pixels) {
+OUTLINED void fold(Net& net, Shared& shared, const real* x, int pixels) {
     const int AT_ONCE = 8;
     real *s = ROW(S), *scale = ROW(SCALE), *shift = ROW(SHIFT), *b = ROW(B), smallest = net.smallest;
     unsigned char* grown = TRUTH(GROWN);
@@ -193,7 +193,7 @@ DEVICE void fold(Net& net, Shared& shared, const real* x, int pixels) {
 }
 
 // Take W over by pixels, or give it back by rows.
-template <bool BACK> DEVICE void turn_W(Net& net) {
+template <bool BACK> OUTLINED void turn_W(Net& net) {
     const int AT_ONCE = 16;
     int m = net.m;
     ROLLED for EACH(i, net.n)

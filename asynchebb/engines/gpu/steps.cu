@@ -3,7 +3,7 @@
 DEVICE real positive(real z) { return z > 0 || z != z ? z : (real)0; }
 
 // Update a row that has to be rectified, or whose scale has to be brought back to 1. One thread does all of it.
-DEVICE void update_odd_row(Net& net, int i, const real* x, Terms& terms) {
+OUTLINED void update_odd_row(Net& net, int i, const real* x, Terms& terms) {
     real *scale = ROW(SCALE), *shift = ROW(SHIFT), *s = ROW(S), *y = ROW(Y);
     unsigned char* grown = TRUTH(GROWN);
     if (odd_W(terms, scale[i])) {
@@ -48,7 +48,7 @@ DEVICE void update_odd_row(Net& net, int i, const real* x, Terms& terms) {
 
 // Change the rows of the neurons with open gates; the active ones are listed. Their growth may be left to `lateral`.
 // Gives whether a row was odd.
-DEVICE bool update(Net& net, const real* x, int pixels, int count, long long t, bool grow_later = false) {
+OUTLINED bool update(Net& net, const real* x, int pixels, int count, long long t, bool grow_later = false) {
     real *y = ROW(Y), *a = ROW(A), *b = ROW(B), *s = ROW(S), *scale = ROW(SCALE), *shift = ROW(SHIFT);
     unsigned char *opened = TRUTH(OPENED), *grown = TRUTH(GROWN);
     int *active = LIST(ACTIVE), stride = net.stride;
@@ -96,7 +96,7 @@ DEVICE real noise_at(unsigned long long counter) {
 }
 
 // Run all neurons from step k for some steps. `hold_start` is the number of steps before this hold.
-DEVICE void run_all(Net& net, Shared& shared, const real* x, int pixels, long long hold_start, int k, int steps) {
+OUTLINED void run_all(Net& net, Shared& shared, const real* x, int pixels, long long hold_start, int k, int steps) {
     real *u = ROW(U), *y = ROW(Y), *h = ROW(H), *b = ROW(B), *s = ROW(S), *inhibition = ROW(INHIBITION);
     real *before = ROW(BEFORE), *mean = ROW(MEAN), *gain_m = ROW(GAIN_M);
     long long *c = COUNT(C), *spikes = COUNT(SPIKES);
