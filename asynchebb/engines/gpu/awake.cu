@@ -17,8 +17,7 @@
 #define SLOT (ROWS * TEAM + MINE % ROWS)    // it follows the neuron in this slot,
 #define FIRST (MINE < ROWS)                 // and writes down what becomes of it: in teams of eight, two threads follow it
 #define GROUP (4 * TEAM_THREADS)                // of columns, four for each thread of a team
-#define GROUPS (COLUMNS / GROUP)            // in registers
-#define FEWER (GROUPS > 2 ? 64 / GROUP : GROUPS)  // of them are often enough
+#define GROUPS (COLUMNS / GROUP)            // in registers; often one or two fewer are enough
 #define SLOTS_OF_WARP (ROWS * TEAMS_OF_WARP)
 #define RATES (SLOTS + GROUP)               // in the slots, and flags that say whether the block ends, 4 after each other
 #define QUADS ((NEAR / 4 + 31) / 32 * 32)   // threads that look at all near rows, four each: whole warps
@@ -45,7 +44,6 @@ struct Awake {  // in shared memory
     int reached, odd;                           // the step that was; has a row to be rectified?
     int parts[WARPS];                           // see `choose`
     alignas(8) short row[LARGE];                // of a neuron; −1 if it is far
-    int sleeping[NEAR];
     // m̂_ij for row i and slot j at j * pitch + i: the more rows there are, the fewer slots. The last warp of those that have
     // slots reads some numbers more.
     alignas(16) real tile[TILE + SLOTS_OF_WARP];
@@ -89,7 +87,7 @@ OUTLINED Chosen choose(int k) {
     real *us = ROW(U), *ys = ROW(Y), *bs = ROW(B);
     long long* cs = COUNT(C);
     unsigned char* opened = TRUTH(OPENED);
-    int n = net.n;
+    int n = net.n, *sleeping = (int*)res.tile;
     ROLLED for (int end = k + SPELL < net.hold ? k + SPELL : (int)net.hold; end - k >= WORTHWHILE;
                 end = k + (end - k) * 3 / 4) {
         bool ends_early = false;
@@ -125,7 +123,7 @@ OUTLINED Chosen choose(int k) {
                 int slot = awake + (before & 0xFFFF) + popcount(wake & below);
                 int sleeper = near + (before >> 16) + popcount(sleep & below);
                 if (kind == AWAKE && slot < SLOTS) res.id[slot] = i;
-                if (kind == SLEEPS && sleeper < NEAR) res.sleeping[sleeper] = i;
+                if (kind == SLEEPS && sleeper < NEAR) sleeping[sleeper] = i;
                 if (i < n) res.row[i] = kind == AWAKE ? slot : kind == SLEEPS ? -2 - sleeper : -1;
                 awake += all & 0xFFFF, near += all >> 16;
                 sync();
@@ -140,12 +138,12 @@ OUTLINED Chosen choose(int k) {
         if (awake > SLOTS) return {k, 0, 0, 0};
         if (near > NEAR) continue;
         room = TILE / pitch_of(near);
-        room = room > SLOTS ? SLOTS : room > COLUMNS ? room / GROUP * GROUP : room;  // those in the tile are read in groups
+        room = room > SLOTS ? SLOTS : room;
         if (room < awake + SPARE && room < SLOTS && end - k > 2 * WORTHWHILE) continue;
         if (room <= awake) return {k, 0, 0, 0};
         for EACH(i, n)
             if (res.row[i] < -1) res.row[i] = awake - 2 - res.row[i];
-        for EACH(sleeper, near - awake) res.id[awake + sleeper] = res.sleeping[sleeper];
+        for EACH(sleeper, near - awake) res.id[awake + sleeper] = sleeping[sleeper];
         sync();
         found.end = end;
         return found;
@@ -218,9 +216,11 @@ template <int USED> DEVICE real sweep(Awake& res, const Weights<USED>& m, int no
             UNROLL for (int r = 0; r < ROWS; r++) part[r] = plus(m.of[g][e][r], rates[g].of[e], part[r]);
     if (USED == GROUPS)
         ROLLED for (int slot = COLUMNS; slot < slots; slot += GROUP) {
-            const real* at = res.tile + (slot + 4 * MINE) * pitch + ROWS * TEAM;
-            Four some = at_once((const Four*)(y + slot)), weights[4];
-            UNROLL for (int e = 0; e < 4; e++) weights[e] = at_once((const Four*)(at + e * pitch));
+            Four some = at_once((const Four*)(y + slot)), weights[4];  // past the last slot rates are 0
+            UNROLL for (int e = 0; e < 4; e++) {
+                int column = slot + 4 * MINE + e < slots ? slot + 4 * MINE + e : 0;
+                weights[e] = at_once((const Four*)(res.tile + column * pitch + ROWS * TEAM));
+            }
             sync_warp();
             UNROLL for (int e = 0; e < 4; e++)
                 UNROLL for (int r = 0; r < ROWS; r++) part[r] = plus(weights[e].of[r], some.of[e], part[r]);
@@ -248,12 +248,12 @@ template <int USED> DEVICE void grow(Awake& res, Weights<USED>& m, int now, int 
     }
     if (USED == GROUPS)
         ROLLED for (int slot = COLUMNS; slot < slots; slot += GROUP) {
-            Four* at = (Four*)(res.tile + (slot + 4 * MINE) * pitch + ROWS * TEAM);
             Four rates = at_once((const Four*)(y + slot));
-            UNROLL for (int e = 0; e < 4; e++) {
-                Four& weights = *(Four*)((real*)at + e * pitch);
-                UNROLL for (int r = 0; r < ROWS; r++) weights.of[r] = plus(gains[r], rates.of[e], weights.of[r]);
-            }
+            UNROLL for (int e = 0; e < 4; e++)
+                if (slot + 4 * MINE + e < slots) {
+                    Four& weights = *(Four*)(res.tile + (slot + 4 * MINE + e) * pitch + ROWS * TEAM);
+                    UNROLL for (int r = 0; r < ROWS; r++) weights.of[r] = plus(gains[r], rates.of[e], weights.of[r]);
+                }
         }
 }
 
@@ -504,8 +504,6 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         res.u[row] = ROW(U)[j], res.b[row] = ROW(B)[j], res.s[row] = ROW(S)[j];
     }
     fetch(0, slots, pitch);
-    for EACH(row, pitch)
-        for (int slot = slots > COLUMNS ? slots : COLUMNS; slot < room; slot++) res.tile[slot * pitch + row] = 0;
     sync();
     if (q < slots && FIRST) res.y[q] = own.y;
     SPENT(ON_LOADING)
@@ -557,8 +555,10 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         if (takes_part) {
             if (traced)
                 k = take_steps<true, GROUPS>(own, k, left, slots, pitch, pixels, hold_start);
-            else if (slots <= GROUP * FEWER)
-                k = take_steps<false, FEWER>(own, k, left, slots, pitch, pixels, hold_start);
+            else if (slots <= GROUP * (GROUPS - 2))
+                k = take_steps<false, GROUPS - 2>(own, k, left, slots, pitch, pixels, hold_start);
+            else if (slots <= GROUP * (GROUPS - 1))
+                k = take_steps<false, GROUPS - 1>(own, k, left, slots, pitch, pixels, hold_start);
             else
                 k = take_steps<false, GROUPS>(own, k, left, slots, pitch, pixels, hold_start);
             if (THREAD == 0) res.reached = k;

@@ -48,7 +48,7 @@ class Geometry(NamedTuple):
     wide: int = 1
     together: int = 4  # or 8
     slots: int = 0  # a multiple of 32; none: all neurons are run step by step
-    columns: int = 0  # a multiple of 4 `together`
+    columns: int = 0  # a multiple of 4 `together`, at least thrice that
     near: int = 0  # a multiple of 4
     tile: int = 0  # weights from awake to near ones that there is room for
     spell: int = 0
@@ -66,14 +66,14 @@ class Geometries(NamedTuple):
 
 
 FOR_FLOATS = Geometries(
-    Geometry(256, blocks=2, together=8, slots=128, columns=96, near=256, tile=2**16, spell=250),
-    Geometry(512, together=8, slots=224, columns=160, near=256, tile=2**16, spell=500),
+    Geometry(128, blocks=2, together=4, slots=128, columns=96, near=256, tile=2**16, spell=250),
+    Geometry(256, together=4, slots=224, columns=112, near=256, tile=2**16, spell=500),
     Geometry(512, blocks=2),
     tuple(Geometry(256, blocks=3, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
 FOR_DOUBLES = Geometries(
-    Geometry(256, together=8, slots=128, columns=64, near=256, tile=2**16, spell=250),
-    Geometry(512, together=8, slots=160, columns=64, near=256, tile=2**16, spell=500),
+    Geometry(256, together=4, slots=128, columns=48, near=256, tile=2**16, spell=250),
+    Geometry(256, together=4, slots=160, columns=48, near=256, tile=2**16, spell=500),
     Geometry(512, blocks=2),
     tuple(Geometry(256, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
@@ -93,7 +93,7 @@ def geometries(block: int, multiprocessor: int, capability: int) -> dict[np.dtyp
     def fitted(geometry: Geometry, size: int, others: Geometry) -> Geometry:
         most = min(block, multiprocessor // geometry.blocks - 1024) - SHARED_FIXED
         parts = min(4, geometry.threads // (-(-geometry.near // 128) * 32))
-        most -= geometry.slots * (8 * size + 5) + geometry.near * (8 + 3 * size + 2 * parts * size)
+        most -= geometry.slots * (8 * size + 5) + geometry.near * (4 + 3 * size + 2 * parts * size)
         tile = min(geometry.tile, most // size // 4 * 4)
         return geometry._replace(tile=tile) if tile >= geometry.slots * geometry.near // 2 else others
 
