@@ -17,14 +17,15 @@
 #define SLOT (ROWS * TEAM + MINE % ROWS)    // it follows the neuron in this slot,
 #define FIRST (MINE < ROWS)                 // and writes down what becomes of it: in teams of eight, two threads follow it
 #define GROUP (4 * TEAM_THREADS)                // of columns, four for each thread of a team
-#define GROUPS (COLUMNS / GROUP)            // in registers; often one or two fewer are enough
+#define GROUPS (COLUMNS / GROUP)            // in registers; often up to three fewer are enough
 #define SLOTS_OF_WARP (ROWS * TEAMS_OF_WARP)
 #define RATES (SLOTS + GROUP)               // in the slots, and flags that say whether the block ends, 4 after each other
 #define QUADS ((NEAR / 4 + 31) / 32 * 32)   // threads that look at all near rows, four each: whole warps
 #define PARTS (THREADS / QUADS < 4 ? THREADS / QUADS : 4)  // such teams, which share the slots
 #define LOOKS ((NEAR + THREADS - 1) / THREADS)  // rows that a thread looks after
-#define LENGTHS 4                           // of a block: 32, 16, 8 or 4 steps
-#define LONGEST 32
+#define LENGTHS 5                           // of a block: 64, 32, 16, 8 or 4 steps
+#define LONGEST 64
+#define FORESEEN 32                         // steps for which floors allow rates to fall as they do now
 #define SPARE 24                            // slots that there should be for those who wake
 #define FEW_WAKE 4                          // a block is so long that no more than these have to be woken, if that helps
 
@@ -38,7 +39,7 @@ struct Awake {  // in shared memory
     int id[NEAR];                               // which neuron has a row
     real u[NEAR], b[NEAR], s[NEAR];             // of those that sleep
     alignas(16) real inhibition[PARTS][NEAR], least[PARTS][NEAR];
-    FourIds unsafe[LOOKS * WARPS];              // sleepers that might become active, for each length of a block
+    FourIds unsafe[LOOKS * WARPS];              // sleepers that might become active, for two lengths of a block each
     int woken[SLOTS];                           // rows of those who wake
     unsigned char grown[SLOTS];                 // has the row grown in this spell?
     int reached, odd;                           // the step that was; has a row to be rectified?
@@ -205,15 +206,23 @@ template <int USED> DEVICE void copy_to_tile(Awake& res, const Weights<USED>& m,
 
 // M̂ @ y for this thread's slot, over USED groups of columns in registers and, if these are all, those in the tile.
 template <int USED> DEVICE real sweep(Awake& res, const Weights<USED>& m, int now, int slots, int pitch, real& ends) {
+    const int AT_ONCE = 4;  // groups whose rates are on their way
     const real* y = res.y + now + 4 * MINE;
-    Four rates[USED > 0 ? USED : 1];
+    Four rates[2][AT_ONCE];
     real part[ROWS] = {0, 0, 0, 0};
-    UNROLL for (int g = 0; g < USED; g++) rates[g] = at_once((const Four*)(y + GROUP * g));
+    UNROLL for (int g = 0; g < AT_ONCE && g < USED; g++) rates[0][g] = at_once((const Four*)(y + GROUP * g));
     ends = one_at_once(y + SLOTS);
-    sync_warp();  // or each rate would be asked for when it is needed
-    UNROLL for (int g = 0; g < USED; g++)
-        UNROLL for (int e = 0; e < 4; e++)
-            UNROLL for (int r = 0; r < ROWS; r++) part[r] = plus(m.of[g][e][r], rates[g].of[e], part[r]);
+    UNROLL for (int first = 0; first < USED; first += AT_ONCE) {
+        UNROLL for (int g = 0; g < AT_ONCE; g++)
+            if (first + AT_ONCE + g < USED)
+                rates[(first / AT_ONCE + 1) % 2][g] = at_once((const Four*)(y + GROUP * (first + AT_ONCE + g)));
+        sync_warp();  // or each rate would be asked for when it is needed
+        UNROLL for (int g = 0; g < AT_ONCE; g++)
+            if (first + g < USED)
+                UNROLL for (int e = 0; e < 4; e++)
+                    UNROLL for (int r = 0; r < ROWS; r++)
+                        part[r] = plus(m.of[first + g][e][r], rates[first / AT_ONCE % 2][g].of[e], part[r]);
+    }
     if (USED == GROUPS)
         ROLLED for (int slot = COLUMNS; slot < slots; slot += GROUP) {
             Four some = at_once((const Four*)(y + slot)), weights[4];  // past the last slot rates are 0
@@ -297,8 +306,8 @@ DEVICE void look_after(Awake& res, int slots, int near, int steps, unsigned* fou
                 found[look] |= (unsigned)!(new_y <= 0) << l;
             }
         }
-        FourIds counts;
-        UNROLL for (int l = 0; l < LENGTHS; l++) counts.of[l] = popcount(vote(found[look] >> l & 1));
+        FourIds counts = {{0, 0, 0, 0}};
+        UNROLL for (int l = 0; l < LENGTHS; l++) counts.of[l / 2] |= popcount(vote(found[look] >> l & 1)) << l % 2 * 16;
         if (LANE == 0) res.unsafe[look * WARPS + WARP] = counts;
     }
 }
@@ -371,10 +380,16 @@ DEVICE void trace(Net& net, Awake& res, const Own& own, bool opened, int k, long
 
 // Take so many steps from k on, or fewer: up to the first at which a rate falls below its floor, or a row has to be
 // rectified. Gives the step that was reached. Only warps that have slots do this.
-template <bool TRACED, int USED>
-OUTLINED int take_steps(Own& its_own, int k, int left, int slots, int pitch, int pixels, long long hold_start) {
+struct Block {
+    int k, left, slots, pitch, pixels;
+    long long hold_start;
+};
+
+template <bool TRACED, int USED> OUTLINED int take_steps(Own& its_own, const Block& block) {
     HERE;
     Own own = its_own;
+    int k = block.k, left = block.left, slots = block.slots, pitch = block.pitch, pixels = block.pixels;
+    long long hold_start = block.hold_start;
     real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], unused;
     UNROLL for (int j = 0; j < DYNAMICS_CONSTANTS; j++) dynamics[j] = res.dynamics[j];
     UNROLL for (int j = 0; j < SCHEDULE_CONSTANTS; j++) schedule[j] = res.schedule[j];
@@ -511,7 +526,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
     bool odd = false;  // has a row to be rectified?
     int moved = k;
     while (true) {
-        real fall = own.y < own.before ? LONGEST * (own.y - own.before) : (real)0;
+        real fall = own.y < own.before ? FORESEEN * (own.y - own.before) : (real)0;
         own.lowest = (real)0.95 * own.y + (real)1.5 * fall;
         own.lowest = own.lowest > 0 ? own.lowest : (real)0;
         if (FIRST && q < SLOTS) {
@@ -526,12 +541,12 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         moved = k;
         SPENT(ON_SLEEPERS)
         if (k == end || odd) break;
-        int waking[LENGTHS] = {0, 0, 0, 0}, before[LOOKS][LENGTHS];
+        int waking[LENGTHS] = {0, 0, 0, 0, 0}, before[LOOKS][LENGTHS];
         UNROLL for (int w = 0; w < LOOKS * WARPS; w++) {
             FourIds counts = res.unsafe[w];
             UNROLL for (int l = 0; l < LENGTHS; l++) {
                 if (w % WARPS == WARP) before[w / WARPS][l] = waking[l];
-                waking[l] += counts.of[l];
+                waking[l] += counts.of[l / 2] >> l % 2 * 16 & 0xFFFF;
             }
         }
         int length = LENGTHS - 1, woken = waking[LENGTHS - 1];
@@ -553,14 +568,12 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         int left = end - k < LONGEST >> length ? end - k : LONGEST >> length, before_them = k;
         bool takes_part = slots > WARP * SLOTS_OF_WARP;
         if (takes_part) {
-            if (traced)
-                k = take_steps<true, GROUPS>(own, k, left, slots, pitch, pixels, hold_start);
-            else if (slots <= GROUP * (GROUPS - 2))
-                k = take_steps<false, GROUPS - 2>(own, k, left, slots, pitch, pixels, hold_start);
-            else if (slots <= GROUP * (GROUPS - 1))
-                k = take_steps<false, GROUPS - 1>(own, k, left, slots, pitch, pixels, hold_start);
-            else
-                k = take_steps<false, GROUPS>(own, k, left, slots, pitch, pixels, hold_start);
+            Block block = {k, left, slots, pitch, pixels, hold_start};
+            k = traced                            ? take_steps<true, GROUPS>(own, block)
+                : slots <= GROUP * (GROUPS - 3) ? take_steps<false, GROUPS - 3>(own, block)
+                : slots <= GROUP * (GROUPS - 2) ? take_steps<false, GROUPS - 2>(own, block)
+                : slots <= GROUP * (GROUPS - 1) ? take_steps<false, GROUPS - 1>(own, block)
+                                                : take_steps<false, GROUPS>(own, block);
             if (THREAD == 0) res.reached = k;
         } else if (slots == 0 && THREAD == 0)
             res.reached = k + left;

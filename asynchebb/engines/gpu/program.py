@@ -48,7 +48,7 @@ class Geometry(NamedTuple):
     wide: int = 1
     together: int = 4  # or 8
     slots: int = 0  # a multiple of 32; none: all neurons are run step by step
-    columns: int = 0  # a multiple of 4 `together`, at least thrice that
+    columns: int = 0  # a multiple of 4 `together`, at least four times that
     near: int = 0  # a multiple of 4
     tile: int = 0  # weights from awake to near ones that there is room for
     spell: int = 0
@@ -66,14 +66,14 @@ class Geometries(NamedTuple):
 
 
 FOR_FLOATS = Geometries(
-    Geometry(128, blocks=2, together=4, slots=128, columns=96, near=256, tile=2**16, spell=250),
-    Geometry(256, together=4, slots=224, columns=112, near=256, tile=2**16, spell=500),
+    Geometry(128, blocks=2, together=4, slots=128, columns=112, near=256, tile=2**16, spell=250),
+    Geometry(256, together=4, slots=224, columns=192, near=256, tile=2**16, spell=500),
     Geometry(512, blocks=2),
     tuple(Geometry(256, blocks=3, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
 FOR_DOUBLES = Geometries(
-    Geometry(256, together=4, slots=128, columns=48, near=256, tile=2**16, spell=250),
-    Geometry(256, together=4, slots=160, columns=48, near=256, tile=2**16, spell=500),
+    Geometry(256, together=4, slots=128, columns=64, near=256, tile=2**16, spell=250),
+    Geometry(256, together=4, slots=160, columns=64, near=256, tile=2**16, spell=500),
     Geometry(512, blocks=2),
     tuple(Geometry(256, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
