@@ -151,10 +151,10 @@ typedef char* Elsewhere;
 #define TURN_BITS 4  // so that there are often enough turns for all of them
 DEVICE void meet() { emulated::cluster_meets(); }
 DEVICE Elsewhere place_in(int rank, const void* place) { return (char*)place + (rank - RANK) * emulated::shared_size; }
-DEVICE Elsewhere after(Elsewhere place, int bytes) { return place + bytes; }
 DEVICE void give_way() { emulated::wait(); }
-DEVICE void send_if(bool condition, Elsewhere place, unsigned first, unsigned second) {
-    if (condition) ((unsigned*)place)[0] = first, ((unsigned*)place)[1] = second;
+DEVICE unsigned window() { return 0; }
+template <int AFTER> DEVICE void send_if(bool condition, unsigned, Elsewhere place, unsigned first, unsigned second) {
+    if (condition) ((unsigned*)(place + AFTER))[0] = first, ((unsigned*)(place + AFTER))[1] = second;
 }
 DEVICE void read_word(unsigned& first, unsigned& second, const void* from) {
     first = ((const unsigned*)from)[0], second = ((const unsigned*)from)[1];

@@ -141,7 +141,7 @@ DEVICE void wait_for_lists(Cluster& memory, unsigned turn) {
 
 // Mark all words with this turn. No one must still have to read or to write them.
 DEVICE void renew(Cluster& memory, unsigned turn) {
-    for EACH(j, (int)(sizeof(memory.lists) / sizeof(Word))) ((Word*)memory.lists)[j] = {mark_of(turn), 0};
+    ROLLED for EACH(j, (int)(sizeof(memory.lists) / sizeof(Word))) ((Word*)memory.lists)[j] = {mark_of(turn), 0};
 }
 
 // What all lanes have found of their four rows, combined: that of this lane's neuron.
@@ -162,11 +162,13 @@ template <typename Combine> DEVICE real over_block(real part_of[WARPS][OWNED], c
 
 // Where a warp writes the list of this block: in the first set of lists of these blocks of the cluster.
 struct Readers {
+    unsigned window;
     Elsewhere lists[(CLUSTER + WARPS - 1) / WARPS];
 };
 
 DEVICE Readers readers_of(Cluster& memory) {
     Readers found;
+    found.window = window();
     UNROLL for (int r = 0; r < (CLUSTER + WARPS - 1) / WARPS; r++)
         found.lists[r] = place_in((WARP + r * WARPS) % CLUSTER, &memory.lists[0][RANK]);
     return found;
@@ -174,16 +176,16 @@ DEVICE Readers readers_of(Cluster& memory) {
 
 // Write the list of this block into all blocks of the cluster; warps share these.
 DEVICE void publish(const Readers& readers, unsigned turn, int i, real y) {
+    const int WORD = sizeof(Word);
     unsigned active = vote(y != 0), mark = mark_of(turn);
-    int set = (turn & 1) * (int)sizeof(List[CLUSTER]);
-    int place = set + (int)sizeof(Word) + popcount(active & ((1u << LANE) - 1)) * (int)sizeof(Word[PARTS]);
+    int set = (turn & 1) * (int)sizeof(List[CLUSTER]), place = popcount(active & ((1u << LANE) - 1)) * PARTS * WORD;
     Bits bits = {y};
     UNROLL for (int r = 0; r < (CLUSTER + WARPS - 1) / WARPS; r++) {
         if (CLUSTER % WARPS != 0 && (int)WARP + r * WARPS >= CLUSTER) break;
-        UNROLL for (int part = 0; part < PARTS; part++)
-            send_if(y != 0, after(readers.lists[r], place + part * (int)sizeof(Word)),
-                    part ? mark : mark | i * OWNED * (int)sizeof(real), bits.parts[part]);
-        send_if(LANE == 0, after(readers.lists[r], set), mark, active);
+        Elsewhere list = readers.lists[r] + set;
+        send_if<WORD>(y != 0, readers.window, list + place, mark | i * OWNED * (int)sizeof(real), bits.parts[0]);
+        if (PARTS > 1) send_if<2 * WORD>(y != 0, readers.window, list + place, mark, bits.parts[PARTS - 1]);
+        send_if<0>(LANE == 0, readers.window, list, mark, active);
     }
 }
 
@@ -199,9 +201,8 @@ DEVICE real y_of(const List* lists, int j) {
     return found.y;
 }
 
-// Change the four weights of this lane in each of some columns; quarters of warps share these.
-template <typename Change> DEVICE void change_columns(Cluster& memory, Change change) {
-    const int AT_ONCE = 4;
+// Change the four weights of this lane in each of some columns; quarters of warps share these, some AT_ONCE.
+template <int AT_ONCE, typename Change> DEVICE void change_columns(Cluster& memory, Change change) {
     int n = memory.net.n;
     ROLLED for (int first = QUARTER; first < n; first += AT_ONCE * QUARTERS) {
         Four weights[AT_ONCE];
@@ -300,7 +301,7 @@ DEVICE void fold_rows_of_M(Cluster& memory, const Own& own, unsigned turn) {
     if (!vote_any(own.s != 1)) return;
     Four factors = of_four(kept_scale_of_rows(memory, own, own.s, turn));
     if (!are(factors, 1))
-        change_columns(memory, [=](int, Four& weights) {
+        change_columns<4>(memory, [=](int, Four& weights) {
             UNROLL for (int e = 0; e < 4; e++) weights.of[e] *= factors.of[e];
         });
 }
@@ -366,7 +367,7 @@ DEVICE void update_odd_rows(Cluster& memory, Own& own, unsigned turn, bool odd, 
         Four factor = of_four(s), keep = of_four(rectified ? terms.keep_m : (real)1);
         Four gain = of_four(rectified ? terms.gain : (real)0), drop = of_four(rectified ? terms.eta * net.floor : (real)0);
         if (vote(of_M) >> 4 * OWN_FOUR & 15)
-            change_columns(memory, [=](int j, Four& weights) {
+            change_columns<1>(memory, [=](int j, Four& weights) {
                 real y = y_of(lists, j);
                 UNROLL for (int e = 0; e < 4; e++)
                     weights.of[e] = positive(keep.of[e] * (weights.of[e] * factor.of[e]) + gain.of[e] * y - drop.of[e]);

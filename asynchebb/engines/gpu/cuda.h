@@ -141,25 +141,29 @@ DEVICE void read_shared_if(bool condition, double* to, const double* from) {
 // A cluster: blocks that have one network, each with some of its neurons. They write words into each other's shared
 // memory, each of two numbers that are written and read at once.
 #define RANK ((int)(blockIdx.x % CLUSTER))  // of this block in its cluster
-struct Elsewhere {                          // a place in the shared memory of any of its blocks
-    unsigned low, high;
-};
+typedef unsigned Elsewhere;                 // a place in the shared memory of any of its blocks
 
 DEVICE Elsewhere place_in(int rank, const void* place) {  // where another block has what is at this place here
     Elsewhere there;
-    asm volatile("{.reg .b64 there; mapa.u64 there, %2, %3; mov.b64 {%0, %1}, there;}"
-                 : "=r"(there.low), "=r"(there.high) : "l"(place), "r"(rank));
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                 : "=r"(there) : "r"((unsigned)__cvta_generic_to_shared(place)), "r"(rank));
     return there;
 }
-DEVICE Elsewhere after(Elsewhere place, int bytes) { return {place.low + bytes, place.high}; }
 DEVICE void meet() {  // all threads of the cluster
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 DEVICE void give_way() {}
-DEVICE void send_if(bool condition, Elsewhere place, unsigned first, unsigned second) {
+// The upper half of all such places' addresses. Stores that are not told it would read it again each time, slowly.
+DEVICE unsigned window() {
+    unsigned found;
+    asm volatile("{.reg .b64 none, there; .reg .b32 low; mov.b64 none, 0;\n"
+                 "cvta.shared::cluster.u64 there, none; mov.b64 {low, %0}, there;}" : "=r"(found));
+    return found;
+}
+template <int AFTER> DEVICE void send_if(bool condition, unsigned window, Elsewhere place, unsigned first, unsigned second) {
     asm volatile("{.reg .pred p; .reg .b64 there, word; setp.ne.u32 p, %4, 0; mov.b64 there, {%0, %1};\n"
-                 "mov.b64 word, {%2, %3}; @p st.relaxed.cluster.b64 [there], word;}"
-                 ::"r"(place.low), "r"(place.high), "r"(first), "r"(second), "r"((unsigned)condition) : "memory");
+                 "mov.b64 word, {%2, %3}; @p st.relaxed.cluster.b64 [there + %5], word;}"
+                 ::"r"(place), "r"(window), "r"(first), "r"(second), "r"((unsigned)condition), "n"(AFTER) : "memory");
 }
 DEVICE void read_word(unsigned& first, unsigned& second, const void* from) {
     asm volatile("{.reg .b64 word; ld.relaxed.cluster.shared.b64 word, [%2]; mov.b64 {%0, %1}, word;}"
