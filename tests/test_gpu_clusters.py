@@ -125,10 +125,21 @@ def test_a_run_may_be_cut_at_any_stimulus(rule, schedule, from_rest, card):
 
 @emulated.needs_compiler
 @pytest.mark.parametrize("from_rest", [False, True], ids=["carried over", "from rest"])
-@pytest.mark.parametrize("rule", [ah.Oja(0.05), ah.Foldiak(0.05, 0.7), ah.Oja(0.4)], ids=repr)
-def test_it_makes_no_difference_which_threads_are_ahead(rule, from_rest, host, monkeypatch):
+@pytest.mark.parametrize(
+    ("rule", "schedule", "hold"),
+    [
+        (ah.Oja(0.05), ah.Asynchronous(0.2, 3), 10),
+        (ah.Foldiak(0.05, 0.7), ah.Asynchronous(0.2, 3), 10),
+        (ah.Oja(0.4), ah.Asynchronous(0.2, 3), 10),
+        (ah.Oja(), ah.Frozen(), 1),  # from rest, blocks need half of the lists only
+        (ah.Oja(), ah.Frozen(), 2),
+    ],
+    ids=repr,
+)
+def test_it_makes_no_difference_which_threads_are_ahead(rule, schedule, hold, from_rest, host, monkeypatch):
     monkeypatch.setattr(host, "words", f"#define IN_ANY_ORDER 1\n{host.words}")
-    compared(ah.Network(100, 36, ah.Projected(), rule, ah.Asynchronous(0.2, 3)), from_rest, 20, 10)
+    trace = TRACES if hold > 2 else ()
+    compared(ah.Network(100, 36, ah.Projected(), rule, schedule), from_rest, 200 // hold, hold, trace)
 
 
 def test_networks_in_a_batch_get_the_bits_they_get_alone(card):

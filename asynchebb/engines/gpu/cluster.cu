@@ -5,10 +5,15 @@
 // from each block; every warp then takes the step of all of the block's neurons, the same in each, so that nothing has to
 // be told within the block; and the warps write the new list into all blocks of the cluster (`publish`).
 //
-// Blocks wait for each other's lists alone. There are two sets of these, which take turns: at step k a block reads one
-// set, and writes into the other one of all blocks. These read it at step k − 1, before they wrote the lists that this
-// block has waited for: so no list is written while it is read. The same holds for `part` and the warps of a block, which
-// meet once per step.
+// Blocks wait for each other's lists alone. Each word of these says in which turn it was written: a reader looks at it
+// until that is the turn it wants. There are two sets of lists: at turn t a block reads one, all of it, its warps meet, and
+// then it writes into the other one of all blocks. These have read that one, which has turn t − 1, before they wrote what
+// this block has waited for: so no list is written while it is read, and none before what was last written there has
+// arrived. This needs each block to wait for all lists of each turn, also for those that it does not need.
+// The same holds for `part` and the warps of a block, which meet once per step.
+//
+// A word has the last bits of its turn alone, and places late in a list may not be written for long: in half as many turns
+// as these bits can tell apart all blocks meet once and renew the words (`renew`).
 //
 // All warps agree on what their votes say of the block's neurons, so that a whole block takes the same branch.
 
@@ -17,13 +22,24 @@
 #define SHARING (QUARTERS / CLUSTER)       // quarters of warps that share a list
 #define OWN_FOUR (LANE % 8)                // of the rows
 
-struct alignas(2 * sizeof(real)) Rate {
-    int column;  // how many bytes before it
-    real y;
+#define PARTS (int)(sizeof(real) / 4)      // of a number, a word for each
+
+#ifndef TURN_BITS
+#define TURN_BITS 15
+#endif
+#define COLUMN_BITS 17
+
+struct alignas(8) Word {
+    unsigned mark;  // the last bits of its turn, and of a rate's column how many bytes are before it
+    unsigned bits;
 };
-struct alignas(16) List {  // of a block's active neurons
-    Rate rates[OWNED];
-    unsigned active;  // a bit for each
+struct List {  // of a block's active neurons
+    Word active;  // a bit for each
+    Word rates[OWNED][PARTS];
+};
+union Bits {
+    real y;
+    unsigned parts[PARTS];
 };
 
 struct Cluster {  // in the shared memory of each block
@@ -31,12 +47,12 @@ struct Cluster {  // in the shared memory of each block
     real rule[RULE_CONSTANTS];
     int pixels;  // that are not 0
     bool traced, learned;  // is something to be written at each step; has a row changed?
-    Mailbox mailbox[2];
     List lists[2][CLUSTER];
     real part[2][WARPS][OWNED];  // what each warp has found of each row, in turn with the lists
     Four slice[CLUSTER * OWNED * OWNED / 4];  // these rows of M̂, by column
 };
 SIZE(shared_bytes, sizeof(Cluster));
+static_assert(CLUSTER * OWNED * OWNED * sizeof(real) <= 1 << COLUMN_BITS, "a column's place has too many bits");
 
 struct Own {  // of a lane's neuron, the same in all warps
     real u, y, a, b, s, scale, shift;
@@ -58,35 +74,74 @@ DEVICE bool are(const Four& four, real x) {
 
 DEVICE Four* four_of(Cluster& memory, int column) { return memory.slice + column * (OWNED / 4) + OWN_FOUR; }
 
+DEVICE unsigned mark_of(unsigned turn) { return (turn & ((1u << TURN_BITS) - 1)) << COLUMN_BITS; }
+
+DEVICE bool is_late(unsigned differences) { return differences >> COLUMN_BITS != 0; }
+
 // Σ_j m̂_ij y_j over some of the active j, for the four rows of this lane. Where rows GROW, M̂ += gains yᵀ before that.
-template <bool GROW> DEVICE Four pass(Cluster& memory, const List* lists, real gain) {
+template <bool GROW> DEVICE Four pass(Cluster& memory, unsigned turn, real gain) {
     const int EACH_HAS = OWNED / SHARING, AT_ONCE = EACH_HAS < 4 ? EACH_HAS : 4;
-    const List& list = lists[QUARTER / SHARING];
-    char* slice = (char*)memory.slice + OWN_FOUR * sizeof(Four);
+    const List* list = &memory.lists[turn & 1][QUARTER / SHARING];
+    const Word(*rates)[PARTS] = list->rates + QUARTER % SHARING;
+    unsigned mark = mark_of(turn), active, found;
+    const char* slice = (char*)four_of(memory, 0) - mark;
     Four sum = {0, 0, 0, 0}, gains;
     if (GROW) gains = of_four(gain);
     bool grows = GROW && !are(gains, 0);
-    int count = popcount(list.active), first = QUARTER % SHARING;
-    ROLLED do {  // the first rates are asked for before it is known how many there are
-        Rate rates[AT_ONCE];
+    do read_word(found, active, &list->active);
+    while (vote_any(found != mark));
+    int left = popcount(active) - QUARTER % SHARING;
+    ROLLED while (vote_any(left > 0)) {
+        unsigned columns[AT_ONCE], late = 0;
+        Bits y[AT_ONCE];
         Four weights[AT_ONCE];
-        UNROLL for (int j = 0; j < AT_ONCE; j++) read_rate(rates[j].column, rates[j].y, &list.rates[first + j * SHARING]);
         UNROLL for (int j = 0; j < AT_ONCE; j++) {
-            bool is_in = first + j * SHARING < count;
-            weights[j] = {0, 0, 0, 0};
-            read_shared_if(is_in, weights[j].of, (const real*)(slice + rates[j].column));
-            rates[j].y = is_in ? rates[j].y : (real)0;
+            read_word(columns[j], y[j].parts[0], &rates[j * SHARING][0]);
+            if (left > j * SHARING) late |= columns[j] ^ mark;
+            UNROLL for (int part = 1; part < PARTS; part++) {
+                read_word(found, y[j].parts[part], &rates[j * SHARING][part]);
+                if (left > j * SHARING) late |= found ^ mark;
+            }
         }
-        if (grows)
-            UNROLL for (int j = 0; j < AT_ONCE; j++)
-                if (first + j * SHARING < count) {
-                    UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] = plus(gains.of[e], rates[j].y, weights[j].of[e]);
-                    *(Four*)(slice + rates[j].column) = weights[j];
-                }
+        if (vote_any(is_late(late))) continue;
         UNROLL for (int j = 0; j < AT_ONCE; j++)
-            UNROLL for (int e = 0; e < 4; e++) sum.of[e] = plus(weights[j].of[e], rates[j].y, sum.of[e]);
-    } while ((first += AT_ONCE * SHARING) < count);
+            read_shared_if(left > j * SHARING, weights[j].of, (const real*)(slice + columns[j]));
+        UNROLL for (int j = 0; j < AT_ONCE; j++)
+            if (left > j * SHARING) {
+                if (grows) {
+                    UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] = plus(gains.of[e], y[j].y, weights[j].of[e]);
+                    *(Four*)(slice + columns[j]) = weights[j];
+                }
+                UNROLL for (int e = 0; e < 4; e++) sum.of[e] = plus(weights[j].of[e], y[j].y, sum.of[e]);
+            }
+        left -= AT_ONCE * SHARING, rates += AT_ONCE * SHARING;
+    }
     return sum;
+}
+
+// The bits of a list's active neurons, when they are there.
+DEVICE unsigned active_in(const List& list, unsigned turn) {
+    unsigned found, active;
+    for (read_word(found, active, &list.active); found != mark_of(turn); read_word(found, active, &list.active)) give_way();
+    return active;
+}
+
+// Wait until all of the lists is there. The block then has to meet.
+DEVICE void wait_for_lists(Cluster& memory, unsigned turn) {
+    ROLLED for (int j = THREAD; j < CLUSTER * OWNED; j += THREADS) {
+        const List& list = memory.lists[turn & 1][j / OWNED];
+        if (j % OWNED >= popcount(active_in(list, turn))) continue;
+        for (int part = 0; part < PARTS; part++) {
+            unsigned found, unused;
+            const Word* word = &list.rates[j % OWNED][part];
+            for (read_word(found, unused, word); is_late(found ^ mark_of(turn)); read_word(found, unused, word)) give_way();
+        }
+    }
+}
+
+// Mark all words with this turn. No one must still have to read or to write them.
+DEVICE void renew(Cluster& memory, unsigned turn) {
+    ROLLED for EACH(j, (int)(sizeof(memory.lists) / sizeof(Word))) ((Word*)memory.lists)[j] = {mark_of(turn), 0};
 }
 
 // What all lanes have found of their four rows, combined: that of this lane's neuron.
@@ -105,33 +160,49 @@ template <typename Combine> DEVICE real over_block(real part_of[WARPS][OWNED], c
     return found[0];
 }
 
+// Where a warp writes the list of this block: in the first set of lists of these blocks of the cluster.
+struct Readers {
+    unsigned window;
+    Elsewhere lists[(CLUSTER + WARPS - 1) / WARPS];
+};
+
+DEVICE Readers readers_of(Cluster& memory) {
+    Readers found;
+    found.window = window();
+    UNROLL for (int r = 0; r < (CLUSTER + WARPS - 1) / WARPS; r++)
+        found.lists[r] = place_in((WARP + r * WARPS) % CLUSTER, &memory.lists[0][RANK]);
+    return found;
+}
+
 // Write the list of this block into all blocks of the cluster; warps share these.
-DEVICE void publish(Cluster& memory, int turn, int i, real y) {
-    List* list = &memory.lists[turn & 1][RANK];
-    Mailbox* mailbox = &memory.mailbox[turn & 1];
-    unsigned active = vote(y != 0);
-    int count = popcount(active), place = popcount(active & ((1u << LANE) - 1));
+DEVICE void publish(const Readers& readers, unsigned turn, int i, real y) {
+    const int WORD = sizeof(Word);
+    unsigned active = vote(y != 0), mark = mark_of(turn);
+    int set = (turn & 1) * (int)sizeof(List[CLUSTER]), place = popcount(active & ((1u << LANE) - 1)) * PARTS * WORD;
+    Bits bits = {y};
     UNROLL for (int r = 0; r < (CLUSTER + WARPS - 1) / WARPS; r++) {
-        int rank = WARP + r * WARPS;
-        if (CLUSTER % WARPS != 0 && rank >= CLUSTER) break;
-        Elsewhere its_mailbox = place_in(rank, mailbox);
-        if (y != 0) send(place_in(rank, &list->rates[place]), its_mailbox, i * OWNED * (int)sizeof(real), y);
-        if (LANE == 0) {
-            send(place_in(rank, &list->active), its_mailbox, active);
-            announce(its_mailbox, count * (int)sizeof(Rate) + (int)sizeof(active));
-        }
+        if (CLUSTER % WARPS != 0 && (int)WARP + r * WARPS >= CLUSTER) break;
+        Elsewhere list = readers.lists[r] + set;
+        send_if<WORD>(y != 0, readers.window, list + place, mark | i * OWNED * (int)sizeof(real), bits.parts[0]);
+        if (PARTS > 1) send_if<2 * WORD>(y != 0, readers.window, list + place, mark, bits.parts[PARTS - 1]);
+        send_if<0>(LANE == 0, readers.window, list, mark, active);
     }
 }
 
+// Of lists that are there.
 DEVICE real y_of(const List* lists, int j) {
     const List& list = lists[j / OWNED];
-    unsigned bit = 1u << j % OWNED;
-    return list.active & bit ? list.rates[popcount(list.active & (bit - 1))].y : (real)0;
+    unsigned bit = 1u << j % OWNED, unused, active;
+    read_word(unused, active, &list.active);
+    if (!(active & bit)) return 0;
+    Bits found;
+    UNROLL for (int part = 0; part < PARTS; part++)
+        read_word(unused, found.parts[part], &list.rates[popcount(active & (bit - 1))][part]);
+    return found.y;
 }
 
-// Change the four weights of this lane in each of some columns; quarters of warps share these.
-template <typename Change> DEVICE void change_columns(Cluster& memory, Change change) {
-    const int AT_ONCE = 4;
+// Change the four weights of this lane in each of some columns; quarters of warps share these, some AT_ONCE.
+template <int AT_ONCE, typename Change> DEVICE void change_columns(Cluster& memory, Change change) {
     int n = memory.net.n;
     ROLLED for (int first = QUARTER; first < n; first += AT_ONCE * QUARTERS) {
         Four weights[AT_ONCE];
@@ -146,7 +217,7 @@ template <typename Change> DEVICE void change_columns(Cluster& memory, Change ch
 }
 
 // What the rows of M̂ are multiplied by: s, unless a row has only faded, and has to keep its direction.
-DEVICE real kept_scale_of_rows(Cluster& memory, const Own& own, real s, int turn) {
+DEVICE real kept_scale_of_rows(Cluster& memory, const Own& own, real s, unsigned turn) {
     bool faded = s != 1 && !own.grown;
     if (!vote_any(faded)) return s;
     Four largest = {0, 0, 0, 0};
@@ -226,11 +297,11 @@ DEVICE void fold_rows_of_W(Net& net, const Own& own, const real* x) {
 }
 
 // M as it should be at the end of a hold, when it has grown.
-DEVICE void fold_rows_of_M(Cluster& memory, const Own& own, int turn) {
+DEVICE void fold_rows_of_M(Cluster& memory, const Own& own, unsigned turn) {
     if (!vote_any(own.s != 1)) return;
     Four factors = of_four(kept_scale_of_rows(memory, own, own.s, turn));
     if (!are(factors, 1))
-        change_columns(memory, [=](int, Four& weights) {
+        change_columns<4>(memory, [=](int, Four& weights) {
             UNROLL for (int e = 0; e < 4; e++) weights.of[e] *= factors.of[e];
         });
 }
@@ -253,8 +324,8 @@ DEVICE bool update_row(Cluster& memory, Own& own) {
     return odd;
 }
 
-// Update the rows for which that is so, when the lists of this step are complete. The whole block takes part.
-DEVICE void update_odd_rows(Cluster& memory, Own& own, int turn, bool odd, const real* x) {
+// Update the rows for which that is so. The whole block takes part.
+DEVICE void update_odd_rows(Cluster& memory, Own& own, unsigned turn, bool odd, const real* x) {
     const List* lists = memory.lists[turn & 1];
     Net& net = memory.net;
     Terms terms = terms_of_update(memory.rule, own.y, own.a);
@@ -289,12 +360,14 @@ DEVICE void update_odd_rows(Cluster& memory, Own& own, int turn, bool odd, const
         sync();
     }
     if (vote_any(of_M)) {
+        wait_for_lists(memory, turn);
+        sync();
         bool rectified = of_M && (net.floor != 0 || !(terms.keep_m >= 0 && terms.gain >= 0));
         real s = kept_scale_of_rows(memory, own, !of_M ? (real)1 : rectified ? own.s : own.s * terms.keep_m, turn);
         Four factor = of_four(s), keep = of_four(rectified ? terms.keep_m : (real)1);
         Four gain = of_four(rectified ? terms.gain : (real)0), drop = of_four(rectified ? terms.eta * net.floor : (real)0);
         if (vote(of_M) >> 4 * OWN_FOUR & 15)
-            change_columns(memory, [=](int j, Four& weights) {
+            change_columns<1>(memory, [=](int j, Four& weights) {
                 real y = y_of(lists, j);
                 UNROLL for (int e = 0; e < 4; e++)
                     weights.of[e] = positive(keep.of[e] * (weights.of[e] * factor.of[e]) + gain.of[e] * y - drop.of[e]);
@@ -308,10 +381,10 @@ DEVICE void update_odd_rows(Cluster& memory, Own& own, int turn, bool odd, const
     sync();
 }
 
-// What the first warp writes of a step, when the lists are complete.
-DEVICE void write_traces(Cluster& memory, const Own& own, const List* lists, int i, long long t, bool opens) {
+// What the first warp writes of a step.
+DEVICE void write_traces(Cluster& memory, const Own& own, unsigned turn, int i, long long t, bool opens) {
     Net& net = memory.net;
-    int active = LANE < CLUSTER ? popcount(lists[LANE].active) : 0;
+    int active = LANE < CLUSTER ? popcount(active_in(memory.lists[turn & 1][LANE], turn)) : 0;
     for (int apart = 16; apart; apart /= 2) active += shuffle_xor(active, apart);
     if (!own.exists) return;
     if (net.trace_y) global(net.trace_y)[t * net.n + i] = own.y;
@@ -354,11 +427,12 @@ KERNEL(advance, Net* nets) {
     Own own = {0, 0, 0, 0, 1, 1, 0, 0, 0, i < n, false};
     if (own.exists) own.u = ROW(U)[i], own.y = ROW(Y)[i], own.a = ROW(A)[i], own.c = COUNT(C)[i];
     bool growing = false;  // is a row still to grow?
-    int turn = -1;         // of the lists that are read
+    unsigned turn = 0;     // of the lists that are read
     if (THREAD == 0) {
         memory.traced = net.trace_y || net.trace_burst || net.trace_active || net.trace_updates, memory.learned = false;
-        open_mailbox(&memory.mailbox[0]), open_mailbox(&memory.mailbox[1]);
     }
+    Readers readers = readers_of(memory);
+    renew(memory, turn);
     meet();
     SPENT(ON_BEGINNING)
     for (int stimulus = 0; stimulus < net.stimuli; stimulus++) {
@@ -367,23 +441,26 @@ KERNEL(advance, Net* nets) {
             step(dynamics, 0, 0, 0, 0, 0, own.u, own.y, unused, unused);
             if (!own.exists) own.y = 0;
         }
-        if (net.from_rest || stimulus == 0) publish(memory, ++turn, i, own.y);
+        if (net.from_rest || stimulus == 0) publish(readers, ++turn, i, own.y);
         const real* x = global(net.X) + (size_t)stimulus * net.m;
         describe(memory, x);
         own.s = own.scale = 1, own.shift = 0, own.grown = false;
         own.b = feed_forward_rows(memory, x, memory.part[~turn & 1][0]);
-        if (net.from_rest || stimulus == 0) wait_for_mail(&memory.mailbox[turn & 1], turn >> 1);
         SPENT(ON_WX)
         ROLLED for (int k = 0; k < hold; k++) {
             // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
-            const List* lists = memory.lists[turn & 1];
-            Four sums = growing ? pass<true>(memory, lists, own.gain) : pass<false>(memory, lists, 0);
+            Four sums = growing ? pass<true>(memory, turn, own.gain) : pass<false>(memory, turn, 0);
             real inhibition = over_block(memory.part[turn & 1], sums, [](real a, real b) { return a + b; });
+            if ((turn & ((1u << (TURN_BITS - 1)) - 1)) < 2) {  // of two turns, one at least is read here
+                meet();
+                renew(memory, turn);
+                meet();
+            }
             real new_u, new_y, beta, unused;
             long long new_c;
             step(dynamics, own.u, own.y, 0, own.b - own.s * inhibition, 0, new_u, new_y, unused, unused);
             own.u = new_u, own.y = own.exists ? new_y : (real)0;
-            publish(memory, ++turn, i, own.y);
+            publish(readers, ++turn, i, own.y);
             gate(schedule, own.y, 0, own.c, k, hold, beta, new_c);
             own.c = new_c;
             bool opens = own.exists && beta != 0, odd = false, any_odd = false;
@@ -393,18 +470,18 @@ KERNEL(advance, Net* nets) {
                 any_odd = vote_any(odd), growing = vote_any(own.gain != 0), memory.learned = true;
             }
             bool traced = WARP == 0 && memory.traced;
-            wait_for_mail(&memory.mailbox[turn & 1], turn >> 1);
             if (any_odd) {
                 update_odd_rows(memory, own, turn, odd, global(net.X) + (size_t)stimulus * net.m);
                 growing = vote_any(own.gain != 0);
             }
             if (traced)
-                write_traces(memory, own, memory.lists[turn & 1], i, (long long)stimulus * hold + k, opens);
+                write_traces(memory, own, turn, i, (long long)stimulus * hold + k, opens);
         }
         SPENT(ON_ALL)
         fold_rows_of_W(net, own, global(net.X) + (size_t)stimulus * net.m);
-        if (growing) pass<true>(memory, memory.lists[turn & 1], own.gain);
+        if (growing) pass<true>(memory, turn, own.gain);
         growing = false;
+        wait_for_lists(memory, turn);
         sync();
         fold_rows_of_M(memory, own, turn);
         if (net.settled && WARP == 0 && own.exists) global(net.settled)[(size_t)stimulus * n + i] = own.y;

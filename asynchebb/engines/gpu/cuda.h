@@ -130,51 +130,34 @@ DEVICE void read_shared_if(bool condition, double* to, const double* from) {
                  : "r"((unsigned)__cvta_generic_to_shared(from)), "r"((unsigned)condition));
 }
 
-// A cluster: blocks that have one network, each with some of its neurons. They write into each other's shared memory,
-// and a block waits for what it is told there at a mailbox: for a word from each block, and for all bytes that these
-// words announce. So nobody waits until what was sent has arrived, as barriers of a cluster do.
+// A cluster: blocks that have one network, each with some of its neurons. They write words into each other's shared
+// memory, each of two numbers that are written and read at once.
 #define RANK ((int)(blockIdx.x % CLUSTER))  // of this block in its cluster
 typedef unsigned Elsewhere;                 // a place in the shared memory of any of its blocks
-typedef unsigned long long Mailbox;
 
-DEVICE unsigned here(const void* place) { return (unsigned)__cvta_generic_to_shared(place); }
 DEVICE Elsewhere place_in(int rank, const void* place) {  // where another block has what is at this place here
     Elsewhere there;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here(place)), "r"(rank));
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                 : "=r"(there) : "r"((unsigned)__cvta_generic_to_shared(place)), "r"(rank));
     return there;
 }
 DEVICE void meet() {  // all threads of the cluster
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-DEVICE void open_mailbox(Mailbox* box) {  // before they meet
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\nfence.mbarrier_init.release.cluster;"
-                 ::"r"(here(box)), "r"(CLUSTER) : "memory");
+DEVICE void give_way() {}
+// The upper half of all such places' addresses. Stores that are not told it would read it again each time, slowly.
+DEVICE unsigned window() {
+    unsigned found;
+    asm volatile("{.reg .b64 none, there; .reg .b32 low; mov.b64 none, 0;\n"
+                 "cvta.shared::cluster.u64 there, none; mov.b64 {low, %0}, there;}" : "=r"(found));
+    return found;
 }
-DEVICE void announce(Elsewhere box, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.relaxed.cluster.shared::cluster.b64 _, [%0], %1;"
-                 ::"r"(box), "r"(bytes) : "memory");
+template <int AFTER> DEVICE void send_if(bool condition, unsigned window, Elsewhere place, unsigned first, unsigned second) {
+    asm volatile("{.reg .pred p; .reg .b64 there, word; setp.ne.u32 p, %4, 0; mov.b64 there, {%0, %1};\n"
+                 "mov.b64 word, {%2, %3}; @p st.relaxed.cluster.b64 [there + %5], word;}"
+                 ::"r"(place), "r"(window), "r"(first), "r"(second), "r"((unsigned)condition), "n"(AFTER) : "memory");
 }
-DEVICE void wait_for_mail(Mailbox* box, int turn) {  // for the first time at turn 0, and so on
-    asm volatile("{.reg .pred done;\nAGAIN: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra AGAIN;}"
-                 ::"r"(here(box)), "r"(turn & 1) : "memory");
-}
-#define SEND "st.async.shared::cluster.mbarrier::complete_tx::bytes."
-DEVICE void send(Elsewhere place, Elsewhere box, unsigned bits) {
-    asm volatile(SEND "b32 [%0], %1, [%2];" ::"r"(place), "r"(bits), "r"(box) : "memory");
-}
-// A number and a rate beside each other.
-DEVICE void send(Elsewhere place, Elsewhere box, int number, float y) {
-    asm volatile(SEND "v2.b32 [%0], {%1, %2}, [%3];" ::"r"(place), "r"(number), "r"(__float_as_int(y)), "r"(box) : "memory");
-}
-DEVICE void send(Elsewhere place, Elsewhere box, int number, double y) {
-    asm volatile(SEND "v2.b64 [%0], {%1, %2}, [%3];"
-                 ::"r"(place), "l"((long long)number), "l"(__double_as_longlong(y)), "r"(box) : "memory");
-}
-DEVICE void read_rate(int& number, float& y, const void* from) {
-    asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(number), "=f"(y) : "r"(here(from)));
-}
-DEVICE void read_rate(int& number, double& y, const void* from) {
-    long long both;
-    asm volatile("ld.shared.v2.b64 {%0, %1}, [%2];" : "=l"(both), "=d"(y) : "r"(here(from)));
-    number = (int)both;
+DEVICE void read_word(unsigned& first, unsigned& second, const void* from) {
+    asm volatile("{.reg .b64 word; ld.relaxed.cluster.shared.b64 word, [%2]; mov.b64 {%0, %1}, word;}"
+                 : "=r"(first), "=r"(second) : "r"((unsigned)__cvta_generic_to_shared(from)));
 }
