@@ -69,7 +69,7 @@ FOR_FLOATS = Geometries(
     Geometry(128, blocks=2, together=4, slots=128, columns=112, near=256, tile=2**16, spell=250),
     Geometry(256, together=4, slots=224, columns=192, near=256, tile=2**16, spell=500),
     Geometry(512, blocks=2),
-    tuple(Geometry(256, blocks=3, cluster=size) for size in (1, 2, 4, 8, 16)),
+    tuple(Geometry(128, blocks=3, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
 FOR_DOUBLES = Geometries(
     Geometry(256, together=4, slots=128, columns=64, near=256, tile=2**16, spell=250),
