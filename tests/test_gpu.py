@@ -624,8 +624,10 @@ def test_a_layout_depends_on_the_network_alone(network, layout):
     class Card:
         geometries, multiprocessors = program.geometries(232_448, 233_472, 90), 132
 
-    found = gpu.geometry_of(Card, network, 500, np.dtype(np.float32), 1)
+    found = gpu.geometry_of(Card, network, 500, False, np.dtype(np.float32), 1)
     assert found.cluster == layout or found == getattr(Card.geometries[np.dtype(np.float32)], str(layout), None)
+    if network.n <= 512 and layout != "all":
+        assert gpu.geometry_of(Card, network, 500, True, np.dtype(np.float32), 1).cluster  # all are active at first
 
 
 def test_layouts_fit_in_the_shared_memory_of_smaller_cards():
@@ -635,7 +637,7 @@ def test_layouts_fit_in_the_shared_memory_of_smaller_cards():
         (101_376, 102_400, 120),
     ):
         for of in program.geometries(block, multiprocessor, capability).values():
-            assert all(one == of.all or one.tiled > 0 for one in (of.few, of.many))
+            assert all(one == of.all or one.tile > 0 for one in (of.few, of.many))
             largest = max((one.cluster for one in of.clusters), default=0)
             assert largest == {90: 16, 80: 0, 120: 8}[capability]
-    assert program.geometries(16_384, 32_768, 75)[np.dtype(np.float32)].few.sleepers == 0  # all step by step
+    assert program.geometries(16_384, 32_768, 75)[np.dtype(np.float32)].few.slots == 0  # all step by step

@@ -18,7 +18,7 @@ SIZES = (40, 70, 100)  # two blocks, and four, of which one may have few neurons
 
 
 def laid_out(network, hold=80):
-    return gpu.geometry_of(device.current(), network, hold, np.dtype(np.float64), 1)
+    return gpu.geometry_of(device.current(), network, hold, False, np.dtype(np.float64), 1)
 
 
 def compared(network, from_rest, stimuli=4, hold=80, trace=TRACES):

@@ -107,11 +107,11 @@ def _carry_out(works: Sequence[tuple[Run, Generator[Call, State, None]]], engine
     list(engines.in_threads(carry_out, [*alike.values()], len(alike)))
 
 
-def _programs(runs: Iterable[Run]) -> Iterator[tuple[Network, int, np.dtype]]:
+def _programs(runs: Iterable[Run]) -> Iterator[tuple[Network, int, bool, np.dtype]]:
     """What a GPU has to run for these runs: each network, and the frozen one that is tested."""
     for run in runs:
-        yield from ((run.network, phase.hold, np.dtype(run.dtype)) for phase in run.phases)
-        yield from ((run.network.frozen(), probe.hold, np.dtype(run.dtype)) for probe in run.probes)
+        yield from ((run.network, phase.hold, phase.from_rest, np.dtype(run.dtype)) for phase in run.phases)
+        yield from ((run.network.frozen(), probe.hold, probe.from_rest, np.dtype(run.dtype)) for probe in run.probes)
 
 
 @lru_cache(maxsize=1)

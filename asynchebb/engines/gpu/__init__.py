@@ -118,8 +118,8 @@ def _too_large(call: Call, needed: int, free: float) -> InputError:
     )
 
 
-def load(needed: Sequence[tuple[Network, int, np.dtype]]) -> None:
-    """Compile and load the programs for these networks, with these holds and precisions. To load one waits for all that
+def load(needed: Sequence[tuple[Network, int, bool, np.dtype]]) -> None:
+    """Compile and load the programs for these networks, with these holds, onsets (from rest?) and precisions. To load one waits for all that
     runs on the GPU, so work of many kinds begins with this. What cannot be compiled says so when it is run."""
     gpu = device.current()
     with gpu.failures():
@@ -143,12 +143,12 @@ def _compiled(gpu: Any, kind: Kind) -> Program:
 
 
 def _kind(gpu: Any, call: Call, networks: int) -> Kind:
-    return kind_of(gpu, call.network, call.hold, call.state.W.dtype, networks)
+    return kind_of(gpu, call.network, call.hold, call.from_rest, call.state.W.dtype, networks)
 
 
-def kind_of(gpu: Any, network: Network, hold: int, dtype: np.dtype, networks: int) -> Kind:
+def kind_of(gpu: Any, network: Network, hold: int, from_rest: bool, dtype: np.dtype, networks: int) -> Kind:
     """What program runs this network, one of so many."""
-    return program.classes_of(network), dtype, geometry_of(gpu, network, hold, dtype, networks)
+    return program.classes_of(network), dtype, geometry_of(gpu, network, hold, from_rest, dtype, networks)
 
 
 def _run(gpu: Any, calls: Sequence[Call]) -> None:
@@ -176,7 +176,9 @@ def threads(network: Network) -> int:
     return 1
 
 
-def geometry_of(gpu: Any, network: Network, hold: int, dtype: np.dtype, networks: int) -> Geometry:
+def geometry_of(
+    gpu: Any, network: Network, hold: int, from_rest: bool, dtype: np.dtype, networks: int
+) -> Geometry:
     """How this network, one of so many, is laid out. Sums must not depend on its state, since a run may be cut
     anywhere, nor on other networks; how many blocks share a large one makes no difference to them."""
     of, schedule = gpu.geometries[dtype], cast(Any, network.schedule)
@@ -186,6 +188,8 @@ def geometry_of(gpu: Any, network: Network, hold: int, dtype: np.dtype, networks
     if equations.has_memory(type(network.dynamics)) or equations.window(schedule):
         return of.all
     together = next((one for one in of.clusters if network.n <= one.cluster * program.OWNED), of.all)
+    if from_rest and together.cluster:  # all neurons are active at first
+        return together
     closed = quiet(schedule, hold)  # up to the step at which silent neurons may learn
     if not getattr(network.dynamics, "additive", False) or (closed < hold - 1 and not _stays(network.rule)):
         return together

@@ -17,7 +17,8 @@
 #define SLOT (ROWS * TEAM + MINE % ROWS)    // it follows the neuron in this slot,
 #define FIRST (MINE < ROWS)                 // and writes down what becomes of it: in teams of eight, two threads follow it
 #define GROUP (4 * TEAM_THREADS)                // of columns, four for each thread of a team
-#define GROUPS (COLUMNS / GROUP)            // in registers; often up to three fewer are enough
+#define GROUPS (COLUMNS / GROUP)            // in registers,
+#define FEWER(by) (GROUPS > by ? GROUPS - by : 1)  // of which often fewer are enough
 #define SLOTS_OF_WARP (ROWS * TEAMS_OF_WARP)
 #define RATES (SLOTS + GROUP)               // in the slots, and flags that say whether the block ends, 4 after each other
 #define QUADS ((NEAR / 4 + 31) / 32 * 32)   // threads that look at all near rows, four each: whole warps
@@ -550,8 +551,9 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
             }
         }
         int length = LENGTHS - 1, woken = waking[LENGTHS - 1];
-        UNROLL for (int l = LENGTHS - 2; l >= 0; l--)
+        UNROLL for (int l = LENGTHS - 2; l > 0; l--)
             if (waking[l] <= FEW_WAKE || waking[l] == waking[LENGTHS - 1]) length = l, woken = waking[l];
+        if (length == 1 && waking[0] == waking[1]) length = 0;  // no one else has to be woken for the longest block
         if (slots + woken > room) break;
         if (woken) {
             UNROLL for (int look = 0; look < LOOKS; look++) {
@@ -569,11 +571,11 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         bool takes_part = slots > WARP * SLOTS_OF_WARP;
         if (takes_part) {
             Block block = {k, left, slots, pitch, pixels, hold_start};
-            k = traced                            ? take_steps<true, GROUPS>(own, block)
-                : slots <= GROUP * (GROUPS - 3) ? take_steps<false, GROUPS - 3>(own, block)
-                : slots <= GROUP * (GROUPS - 2) ? take_steps<false, GROUPS - 2>(own, block)
-                : slots <= GROUP * (GROUPS - 1) ? take_steps<false, GROUPS - 1>(own, block)
-                                                : take_steps<false, GROUPS>(own, block);
+            k = traced                      ? take_steps<true, GROUPS>(own, block)
+                : slots <= GROUP * FEWER(3) ? take_steps<false, FEWER(3)>(own, block)
+                : slots <= GROUP * FEWER(2) ? take_steps<false, FEWER(2)>(own, block)
+                : slots <= GROUP * FEWER(1) ? take_steps<false, FEWER(1)>(own, block)
+                                            : take_steps<false, GROUPS>(own, block);
             if (THREAD == 0) res.reached = k;
         } else if (slots == 0 && THREAD == 0)
             res.reached = k + left;

@@ -153,6 +153,7 @@ OUTLINED void fold(Net& net, Shared& shared, const real* x, int pixels) {
         if (sync_or(faded)) {
             refresh_all(net, shared);
             for EACH(i, n) if (s[i] != 1) s[i] = kept_scale_of_M(net, i, s[i], grown[i]);
+            sync();
         }
     }
     // Pixels that are shown: w_i = scale_i w_i + shift_i x. The others of W and all columns of M are left for later.

@@ -48,7 +48,7 @@ class Geometry(NamedTuple):
     wide: int = 1
     together: int = 4  # or 8
     slots: int = 0  # a multiple of 32; none: all neurons are run step by step
-    columns: int = 0  # a multiple of 4 `together`, at least four times that
+    columns: int = 0  # a multiple of 4 `together`, and no more than slots
     near: int = 0  # a multiple of 4
     tile: int = 0  # weights from awake to near ones that there is room for
     spell: int = 0
@@ -66,14 +66,14 @@ class Geometries(NamedTuple):
 
 
 FOR_FLOATS = Geometries(
-    Geometry(128, blocks=2, together=4, slots=128, columns=112, near=256, tile=2**16, spell=250),
-    Geometry(256, together=4, slots=224, columns=192, near=256, tile=2**16, spell=500),
+    Geometry(128, blocks=2, together=4, slots=128, columns=112, near=256, spell=250),
+    Geometry(256, together=4, slots=224, columns=192, near=256, spell=500),
     Geometry(512, blocks=2),
     tuple(Geometry(128, blocks=3, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
 FOR_DOUBLES = Geometries(
-    Geometry(256, together=4, slots=128, columns=64, near=256, tile=2**16, spell=250),
-    Geometry(256, together=4, slots=160, columns=64, near=256, tile=2**16, spell=500),
+    Geometry(256, together=4, slots=128, columns=64, near=256, spell=250),
+    Geometry(256, together=4, slots=160, columns=64, near=256, spell=500),
     Geometry(512, blocks=2),
     tuple(Geometry(256, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
@@ -87,15 +87,16 @@ WITH_LARGER = range(90, 110)  # where it may have 16, if that is asked for
 
 def geometries(block: int, multiprocessor: int, capability: int) -> dict[np.dtype, Geometries]:
     """The geometries on a GPU of this compute capability with so many bytes of shared memory for a block and in a
-    multiprocessor, of which each block takes 1024 more: with fewer columns there, if need be, or where none fit, that
-    without any; and those clusters that fit."""
+    multiprocessor, of which each block takes 1024 more: with one block there instead of two, if need be, or where they
+    do not fit at all, others; and those clusters that fit."""
 
     def fitted(geometry: Geometry, size: int, others: Geometry) -> Geometry:
         most = min(block, multiprocessor // geometry.blocks - 1024) - SHARED_FIXED
         parts = min(4, geometry.threads // (-(-geometry.near // 128) * 32))
         most -= geometry.slots * (8 * size + 5) + geometry.near * (4 + 3 * size + 2 * parts * size)
-        tile = min(geometry.tile, most // size // 4 * 4)
-        return geometry._replace(tile=tile) if tile >= geometry.slots * geometry.near // 2 else others
+        if (tile := most // size // 4 * 4) >= geometry.slots * geometry.near // 3:
+            return geometry._replace(tile=tile)
+        return fitted(geometry._replace(blocks=1), size, others) if geometry.blocks > 1 else others
 
     def held(geometry: Geometry, size: int) -> int:  # its rows of M, two sets of lists and of sums, and the rest
         lists = geometry.cluster * (OWNED * 2 * size + 16)
@@ -104,7 +105,8 @@ def geometries(block: int, multiprocessor: int, capability: int) -> dict[np.dtyp
     found = {}
     for dtype, of in ((np.float32, FOR_FLOATS), (np.float64, FOR_DOUBLES)):
         size = np.dtype(dtype).itemsize
-        few, many = (fitted(one, size, of.all) for one in (of.few, of.many))
+        few = fitted(of.few, size, of.all)
+        many = fitted(of.many, size, few)
         most = 0 if capability < FIRST_WITH_CLUSTERS else 16 if capability in WITH_LARGER else PORTABLE
         clusters = tuple(one for one in of.clusters if one.cluster <= most and held(one, size) <= block)
         found[np.dtype(dtype)] = Geometries(few, many, of.all, clusters)
