@@ -26,7 +26,7 @@ MODELS = {  # and whether stimuli are shown from rest, and what the engine must 
     "discrete": (ah.discrete(reading="notebook"), False, 100),
     "continuous": (ah.continuous(reading="notebook"), False, 150),
 }
-COUNTS = (1, 132, 264, 528, 1056)
+COUNTS = (1, 264, 1056, 2112)
 
 
 def call(network, state, X, from_rest):

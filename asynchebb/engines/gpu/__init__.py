@@ -119,8 +119,9 @@ def _too_large(call: Call, needed: int, free: float) -> InputError:
 
 
 def load(needed: Sequence[tuple[Network, int, bool, np.dtype]]) -> None:
-    """Compile and load the programs for these networks, with these holds, onsets (from rest?) and precisions. To load one waits for all that
-    runs on the GPU, so work of many kinds begins with this. What cannot be compiled says so when it is run."""
+    """Compile and load the programs for these networks, with these holds, onsets (from rest?) and precisions. To load
+    one waits for all that runs on the GPU, so work of many kinds begins with this. What cannot be compiled says so when
+    it is run."""
     gpu = device.current()
     with gpu.failures():
         _compile(gpu, {kind_of(gpu, *one, len(needed)) for one in needed})
@@ -176,9 +177,7 @@ def threads(network: Network) -> int:
     return 1
 
 
-def geometry_of(
-    gpu: Any, network: Network, hold: int, from_rest: bool, dtype: np.dtype, networks: int
-) -> Geometry:
+def geometry_of(gpu: Any, network: Network, hold: int, from_rest: bool, dtype: np.dtype, networks: int) -> Geometry:
     """How this network, one of so many, is laid out. Sums must not depend on its state, since a run may be cut
     anywhere, nor on other networks; how many blocks share a large one makes no difference to them."""
     of, schedule = gpu.geometries[dtype], cast(Any, network.schedule)

@@ -16,7 +16,7 @@
 #define MINE (LANE / TEAMS_OF_WARP)         // its number in the team
 #define SLOT (ROWS * TEAM + MINE % ROWS)    // it follows the neuron in this slot,
 #define FIRST (MINE < ROWS)                 // and writes down what becomes of it: in teams of eight, two threads follow it
-#define GROUP (4 * TEAM_THREADS)                // of columns, four for each thread of a team
+#define GROUP (4 * TEAM_THREADS)            // of columns, four for each thread of a team
 #define GROUPS (COLUMNS / GROUP)            // in registers,
 #define FEWER(by) (GROUPS > by ? GROUPS - by : 1)  // of which often fewer are enough
 #define SLOTS_OF_WARP (ROWS * TEAMS_OF_WARP)
@@ -46,8 +46,8 @@ struct Awake {  // in shared memory
     int reached, odd;                           // the step that was; has a row to be rectified?
     int parts[WARPS];                           // see `choose`
     alignas(8) short row[LARGE];                // of a neuron; −1 if it is far
-    // m̂_ij for row i and slot j at j * pitch + i: the more rows there are, the fewer slots. The last warp of those that have
-    // slots reads some numbers more.
+    // m̂_ij for row i and slot j is at j * pitch + i: the more rows there are, the fewer slots. A warp reads all of its
+    // rows, used or not.
     alignas(16) real tile[TILE + SLOTS_OF_WARP];
 };
 typedef Awake Memory;
@@ -58,7 +58,8 @@ typedef Awake Memory;
 // Which neurons are far, which sleep and which are awake, from step k on: AWAKE are those that are active or whose gates
 // may open before the last step; far are those that stay silent up to the end whatever happens. Gives that end; k if
 // there are too many of them. Those near are listed in `id`, the awake ones first; there is room for so many slots. New
-// c's of the silent ones are left in NEW_C; those whose gates open at the hold's last step alone, as with a discrete schedule, are OPENED.
+// c's of the silent ones are left in NEW_C; those whose gates open at the hold's last step alone, as with a discrete
+// schedule, are OPENED.
 enum { FAR, SLEEPS, AWAKE };
 
 DEVICE int kind_of(Net& net, int i, real u, real y, real b, long long c, int k, int end, bool& opens) {
@@ -170,15 +171,14 @@ OUTLINED void fetch(int first, int last, int pitch) {
     for (int slot = first + (int)THREAD; slot < last; slot += THREADS) res.grown[slot] = 0, res.total[slot] = 0;
 }
 
-struct Own {  // of a thread: of the neuron in its slot, but for m
+struct Own {  // of a thread: of the neuron in its slot
     real u, y, before, b, s;   // `before`: y before the last step
     real sum, lowest;          // as in `both`
     long long c;
     int now;                   // where the rates are in `y`; the next ones are in the other half
 };
 
-// A thread's share of M̂ while it takes steps: of the team's rows, the columns from GROUP g + 4 t on, of which it is the t-th
-// thread.
+// A thread's share of M̂ while it takes steps: of its team's rows, four columns from GROUP g + 4 t on, where it is the t-th.
 template <int USED> struct Weights {
     real of[USED][4][ROWS];
     bool grown;  // has a row?

@@ -24,8 +24,8 @@ enum {
     U, Y, A, H, B, S, SCALE, SHIFT, INHIBITION, GAIN_W, GAIN_M, BEFORE, MEAN, TEAMS, NUMBER_ROWS = TEAMS + 3
 };
 enum { C, SPIKES, NEW_C, COUNT_ROWS };                // steps since the last update; spikes in the window
-enum { ACTIVE, LISTED, PIXELS, FRESH, FRESH_W, LIST_ROWS };  // neurons with y ≠ 0; other ones; pixels with x ≠ 0; see `fold.cu`
-enum { GROWN, OPENED, TRUTH_ROWS };                // has the row of M grown; is the gate open
+enum { ACTIVE, LISTED, PIXELS, FRESH, FRESH_W, LIST_ROWS };  // neurons with y ≠ 0; others; pixels with x ≠ 0; see `fold.cu`
+enum { GROWN, OPENED, TRUTH_ROWS };                   // has the row of M grown; is the gate open
 
 enum {  // SPENT
     ON_WX, ON_CHOOSING, ON_LOADING, ON_SLEEPERS, ON_WAKING, ON_STEPS, ON_STORING, ON_FAR, ON_ALL, ON_FOLDING, ON_BEGINNING
