@@ -243,6 +243,25 @@ def test_a_run_may_be_cut_at_any_stimulus(dynamics, schedule, card):
             assert np.array_equal(getattr(part, name), getattr(whole, name)), (first, name)
 
 
+@pytest.mark.parametrize(
+    "network",
+    [
+        ah.Network(100, 36, ah.Potential(), ah.Hebbian(), ah.Asynchronous(0.2, 10)),
+        ah.Network(100, 36, ah.Potential(), ah.Hebbian(), ah.Discrete()),
+        ah.Network(100, 36, ah.Projected(), ah.Oja(), ah.Asynchronous(0.2, 10)),
+        ah.Network(40, 36, ah.IntegrateAndFire(), ah.Oja(), ah.Asynchronous(0.2, 10)),
+    ],
+    ids=repr,
+)
+def test_means_of_rates_are_those_of_all_of_them(network, card):
+    state = engines.prepare(network, network.init(np.random.default_rng(0), np.float64))
+    X = BARS.sample(np.random.default_rng(1), 5)
+    _, seen = ah.advance(network, state, X, 60, "reference", ("y",))
+    call = engines.call(network, state, X, 60, means=True)
+    engines.carry_out([call], "gpu")
+    np.testing.assert_allclose(call.traces.means, seen["y"].reshape(5, 60, -1).mean(axis=1), rtol=1e-9, atol=1e-12)
+
+
 def test_rows_that_only_fade_keep_their_direction(card):
     network = ah.Network(100, 36, ah.Potential(), ah.Hebbian(0.7), ah.Discrete(), ah.Gaussian(scale=0.2))
     fast, _ = compared(network, False, 80, 20, ())

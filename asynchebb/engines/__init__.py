@@ -131,12 +131,14 @@ def call(
     trace: tuple[str, ...] = (),
     from_rest: bool = False,
     settled: np.ndarray | None = None,
+    means: bool = False,
 ) -> Call:
-    """A call, checked, for a state as returned by `prepare`, which will change in place."""
+    """A call, checked, for a state as returned by `prepare`, which will change in place. On a GPU alone, the `means` of
+    the rates during each presentation can be had: far less to hand back than all rates."""
     at_least(1)("hold", hold)
     true_or_false("from_rest", from_rest)
     X = np.array(stimuli("X", X, network.m), state.W.dtype, order="C")
-    kept = traces.empty(trace, len(X) * hold, network.n, state.W.dtype)
+    kept = traces.empty(trace, len(X) * hold, network.n, state.W.dtype, len(X) if means else 0)
     return Call(network, network.complete(state), X, int(hold), kept, bool(from_rest), settled)
 
 

@@ -11,13 +11,14 @@ from asynchebb.checks import InputError
 
 
 class Traces(NamedTuple):
-    """One entry per step; arrays that were not requested are empty."""
+    """One entry per step, but for the last two; arrays that were not requested are empty."""
 
     updates: np.ndarray  # (steps,) synapses changed: open gate, and a Hebbian product, a leak or a floor ≠ 0
     active: np.ndarray  # (steps,) neurons with y_i > 0
     y: np.ndarray  # (steps, n) rates
     burst: np.ndarray  # (steps, n) gates β_i
     spikes: np.ndarray  # (steps, n) which neurons spike
+    means: np.ndarray  # (stimuli, n) rates, averaged over each presentation; by the gpu engine alone
     fired: np.ndarray  # (2,) spikes in all, and those after which the neuron should have fired again in the same step
 
 
@@ -45,7 +46,8 @@ def check(trace: tuple[str, ...]) -> None:
             raise InputError(f"trace names {name!r}; the traces are {', '.join(NAMES)}")
 
 
-def empty(trace: tuple[str, ...], steps: int, n: int, dtype: np.dtype) -> Traces:
+def empty(trace: tuple[str, ...], steps: int, n: int, dtype: np.dtype, means_of: int = 0) -> Traces:
+    """Those that are asked for, over so many steps; and means over so many stimuli."""
     check(trace)
     count = {name: steps if name in trace else 0 for name in NAMES}
     return Traces(
@@ -54,6 +56,7 @@ def empty(trace: tuple[str, ...], steps: int, n: int, dtype: np.dtype) -> Traces
         np.zeros((count["y"], n), dtype),
         np.zeros((count["burst"], n), np.bool_),
         np.zeros((count["spikes"], n), np.bool_),
+        np.zeros((means_of, n), dtype),
         np.zeros(2, np.int64),
     )
 

@@ -116,17 +116,21 @@ def work(
     else:
         first, state = after.number + 1, after.state
     fired = np.zeros(2, np.int64)
+    means = on_gpu and "y" in run.trace  # instead of the rates at each step
+    at_each_step = tuple(name for name in run.trace if not (means and name == "y"))
     for number in range(first, len(stops)):
         phase, end, step = stops[number]
         start = stops[number - 1][1] if stops[number - 1][0] == phase else 0
         hold, from_rest = run.phases[phase].hold, run.phases[phase].from_rest
         recorded: dict[str, list[np.ndarray]] = {name: [] for name in run.trace}
         for X, done in _stimuli(run, phase, start, end, on_gpu, pieces):
-            call = engines.call(run.network, state, X, hold, run.trace, from_rest)
+            call = engines.call(run.network, state, X, hold, at_each_step, from_rest, means=means)
             state = yield call
             fired += call.traces.fired
-            for name in run.trace:
+            for name in at_each_step:
                 recorded[name].append(getattr(call.traces, name).reshape(len(X), hold, -1).mean(axis=1))
+            if means:
+                recorded["y"].append(call.traces.means)
             on_progress(step - (end - done) * hold + number * run.steps_per_test)
         traces.check_spikes(run.network.dynamics, fired, warns=number == len(stops) - 1)
         traced = {name: _over_time(name, np.concatenate(values)) for name, values in recorded.items()}
@@ -155,7 +159,7 @@ def _stimuli(
     least, largest, seconds = 1, BLOCK, SECONDS
     if on_gpu:
         least, largest, seconds = max(1, STEPS_ON_GPU // steps), 4 * BLOCK, SECONDS_ON_GPU
-    if {*traces.PER_NEURON} & {*run.trace}:
+    if {*traces.PER_NEURON} & {*run.trace} - ({"y"} if on_gpu else set()):
         largest = max(1, 2 ** (23 if on_gpu else 22) // steps)
     piece = least = min(least, largest)
     blocks: dict[int, np.ndarray] = {}  # those that are shown now

@@ -39,7 +39,8 @@ KERNEL(advance, Net* nets) {
             squares = sum_of_warp(squares), sum = sum_of_warp(sum);
             if (LANE == 0) net.x_x = squares, net.sum_x = sum;
         }
-        for EACH(i, net.n) ROW(SCALE)[i] = ROW(S)[i] = 1, ROW(SHIFT)[i] = ROW(MEAN)[i] = 0, TRUTH(GROWN)[i] = 0;
+        for EACH(i, net.n) ROW(SCALE)[i] = ROW(S)[i] = 1, ROW(SHIFT)[i] = ROW(MEAN)[i] = ROW(ALL_RATES)[i] = 0,
+            TRUTH(GROWN)[i] = 0;
         feed_forward(net, x, pixels);
         sync();
         SPENT(ON_WX)
@@ -59,6 +60,9 @@ KERNEL(advance, Net* nets) {
         }
         fold(net, shared, x, pixels);
         SPENT(ON_FOLDING)
+        if (net.trace_means)
+            for EACH(i, net.n)
+                global(net.trace_means)[(size_t)stimulus * net.n + i] = ROW(ALL_RATES)[i] / (real)net.hold;
         if (net.settled)
             for EACH(i, net.n) global(net.settled)[(size_t)stimulus * net.n + i] = net.spiking ? ROW(MEAN)[i] : ROW(Y)[i];
         sync();

@@ -514,6 +514,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
     for EACH(slot, slots) {
         int j = res.id[slot];
         res.a[slot] = ROW(A)[j], res.scale[slot] = ROW(SCALE)[j], res.shift[slot] = ROW(SHIFT)[j];
+        ROW(ALL_RATES)[j] -= ROW(Y)[j];  // `total` is of the rates before each step
     }
     for EACH(row, near) {
         int j = res.id[row];
@@ -588,6 +589,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         i = res.id[q];
         ROW(U)[i] = own.u, ROW(Y)[i] = own.y, ROW(B)[i] = own.b, ROW(S)[i] = own.s, COUNT(C)[i] = own.c;
         ROW(A)[i] = res.a[q], ROW(SCALE)[i] = res.scale[q], ROW(SHIFT)[i] = res.shift[q];
+        ROW(ALL_RATES)[i] += res.total[q] + own.y;
     }
     for (int row = slots + (int)THREAD; row < near; row += THREADS) {
         int j = res.id[row];

@@ -445,6 +445,7 @@ KERNEL(advance, Net* nets) {
         const real* x = global(net.X) + (size_t)stimulus * net.m;
         describe(memory, x);
         own.s = own.scale = 1, own.shift = 0, own.grown = false;
+        real all_rates = 0;
         own.b = feed_forward_rows(memory, x, memory.part[~turn & 1][0]);
         SPENT(ON_WX)
         ROLLED for (int k = 0; k < hold; k++) {
@@ -459,7 +460,7 @@ KERNEL(advance, Net* nets) {
             real new_u, new_y, beta, unused;
             long long new_c;
             step(dynamics, own.u, own.y, 0, own.b - own.s * inhibition, 0, new_u, new_y, unused, unused);
-            own.u = new_u, own.y = own.exists ? new_y : (real)0;
+            own.u = new_u, own.y = own.exists ? new_y : (real)0, all_rates += own.y;
             publish(readers, ++turn, i, own.y);
             gate(schedule, own.y, 0, own.c, k, hold, beta, new_c);
             own.c = new_c;
@@ -484,6 +485,8 @@ KERNEL(advance, Net* nets) {
         wait_for_lists(memory, turn);
         sync();
         fold_rows_of_M(memory, own, turn);
+        if (net.trace_means && WARP == 0 && own.exists)
+            global(net.trace_means)[(size_t)stimulus * n + i] = all_rates / (real)hold;
         if (net.settled && WARP == 0 && own.exists) global(net.settled)[(size_t)stimulus * n + i] = own.y;
         sync();  // no one needs the last lists, nor what is known of x
         SPENT(ON_FOLDING)

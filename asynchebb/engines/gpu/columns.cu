@@ -19,9 +19,10 @@
 
 // Per neuron: u, y, a and h; b = Wx; what its rows of W and M are still to be multiplied by, and how often x is to be
 // added; the inhibition M̂ y; by how much its rows grow at an update; what a spike adds to y; the mean of its y over the
-// second half of a presentation; what other teams add to the inhibition (`lateral`).
+// second half of a presentation; the sum of its y over all of it; what other teams add to the inhibition (`lateral`).
 enum {
-    U, Y, A, H, B, S, SCALE, SHIFT, INHIBITION, GAIN_W, GAIN_M, BEFORE, MEAN, TEAMS, NUMBER_ROWS = TEAMS + 3
+    U, Y, A, H, B, S, SCALE, SHIFT, INHIBITION, GAIN_W, GAIN_M, BEFORE, MEAN, ALL_RATES, TEAMS,
+    NUMBER_ROWS = TEAMS + 3
 };
 enum { C, SPIKES, NEW_C, COUNT_ROWS };                // steps since the last update; spikes in the window
 enum { ACTIVE, LISTED, PIXELS, FRESH, FRESH_W, LIST_ROWS };  // neurons with y ≠ 0; others; pixels with x ≠ 0; see `fold.cu`
@@ -148,7 +149,7 @@ DEVICE void lateral(
             [=](int i, real sum) { inhibition[i] = before == 0 ? sum : before * inhibition[i] + sum; });
         return;
     }
-    const int AT_ONCE = 8;
+    const int AT_ONCE = FEW ? 16 : 8;  // a block of few threads has more registers for each
     int in_team = ((int)net.n + 127) / 128 * 32, team = THREAD / in_team, first_row = THREAD % in_team * 4;
     if (team >= sharing || first_row >= net.n) return;
     Four sum = {0, 0, 0, 0}, gains = {0, 0, 0, 0};

@@ -20,9 +20,8 @@ COUNTS = (
     *("spiking", "noisy", "events", "window", "clock", "quiet", "open_from", "open_c", "holds"),
 )
 ARRAYS = {
-    **dict.fromkeys(
-        ("W", "P", "X", "V", "numbers", "dynamics", "schedule", "rule", "settled", "trace_y", "remembered"), "real"
-    ),
+    **dict.fromkeys(("W", "P", "X", "V", "numbers", "dynamics", "schedule", "rule"), "real"),
+    **dict.fromkeys(("settled", "trace_y", "trace_means", "remembered"), "real"),
     **dict.fromkeys(("counts", "trace_updates", "trace_active", "fired"), "long long"),
     "lists": "int",
     **dict.fromkeys(("truths", "recent", "trace_burst", "trace_spikes"), "unsigned char"),
@@ -31,7 +30,7 @@ ARRAYS = {
 REALS = ("floor", "smallest", "decay", "x_x", "sum_x")
 
 # Rows of the arrays of numbers, counts, lists and truths, as `columns.cu` numbers them.
-U, Y, A, H, NUMBER_ROWS = 0, 1, 2, 3, 16
+U, Y, A, H, NUMBER_ROWS = 0, 1, 2, 3, 17
 C, SPIKES, COUNT_ROWS = 0, 1, 3
 REMEMBERED = 8  # holds: see `fold.cu`
 LIST_ROWS, TRUTH_ROWS = 5, 2

@@ -132,6 +132,7 @@ OUTLINED void run_all(Net& net, Shared& shared, const real* x, int pixels, long 
             opens += beta != 0;
             c[i] = new_c;
             if (net.trace_y) global(net.trace_y)[t * net.n + i] = new_y;
+            if (net.trace_means) ROW(ALL_RATES)[i] += new_y;
             if (net.trace_burst) global(net.trace_burst)[t * net.n + i] = beta != 0;
             if (net.trace_active && new_y > 0) add_to(&global(net.trace_active)[t], 1);
             if (net.spiking && kk >= half) mean[i] += new_y / (real)(net.hold - half);
