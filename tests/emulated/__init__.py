@@ -67,8 +67,8 @@ class Host(Card):
     geometries = dict.fromkeys(
         map(np.dtype, ("float32", "float64")),
         Geometries(
-            Geometry(96, together=8, slots=48, columns=32, near=60, tile=1200, spell=60),
-            Geometry(64, together=4, slots=64, columns=32, near=84, tile=3000, spell=250),
+            Geometry(64, slots=48, columns=32, near=60, tile=1200, spell=60),
+            Geometry(64, slots=64, columns=64, near=84, tile=3000, spell=250),
             Geometry(64),
             tuple(Geometry(64, cluster=size) for size in (1, 2, 4)),
         ),

@@ -2,24 +2,20 @@
 //
 // Near neurons, those that might become active within a spell of some hundred steps, have a row each of a tile in shared
 // memory. The awake ones among them come first, and have a slot each: a row, and a column of the weights from it to all
-// near ones. A team of four or eight threads shares four rows: each has some of the columns, and of the first COLUMNS
-// a copy in registers. So a rate that is read serves several rows, and a step is a sweep over the columns, some shuffles,
+// near ones. A team of four threads shares four rows: each has a quarter of the columns, and of the first COLUMNS a copy
+// in registers. So a rate that is read serves several rows, and a step is a sweep over the columns, some shuffles,
 // one barrier of the warps that have slots, and little else.
 //
 // The other near neurons sleep. They are looked after block by block: from a floor under each rate follows a bound on
 // their drives, and those that it does not keep silent for the length of the block are woken beforehand. A block ends
 // early when a rate falls below its floor. So what is computed is exact, and never undone. Far neurons stay silent up to
 // the end of the spell, even if nothing inhibits them, and take one step with the summed drive then.
-#define ROWS 4                              // that a team shares
-#define TEAMS_OF_WARP (32 / TEAM_THREADS)
-#define TEAM (WARP * TEAMS_OF_WARP + LANE % TEAMS_OF_WARP)  // of this thread
-#define MINE (LANE / TEAMS_OF_WARP)         // its number in the team
-#define SLOT (ROWS * TEAM + MINE % ROWS)    // it follows the neuron in this slot,
-#define FIRST (MINE < ROWS)                 // and writes down what becomes of it: in teams of eight, two threads follow it
-#define GROUP (4 * TEAM_THREADS)            // of columns, four for each thread of a team
+#define TEAM (WARP * 8 + LANE % 8)          // of this thread
+#define MINE (LANE / 8)                     // its number in the team
+#define SLOT (4 * TEAM + MINE)              // it follows the neuron in this slot
+#define GROUP 16                            // columns, four for each thread of a team
 #define GROUPS (COLUMNS / GROUP)            // in registers,
 #define FEWER(by) (GROUPS > by ? GROUPS - by : 1)  // of which often fewer are enough
-#define SLOTS_OF_WARP (ROWS * TEAMS_OF_WARP)
 #define RATES (SLOTS + GROUP)               // in the slots, and flags that say whether the block ends, 4 after each other
 #define QUADS ((NEAR / 4 + 31) / 32 * 32)   // threads that look at all near rows, four each: whole warps
 #define PARTS (THREADS / QUADS < 4 ? THREADS / QUADS : 4)  // such teams, which share the slots
@@ -48,7 +44,7 @@ struct Awake {  // in shared memory
     alignas(8) short row[LARGE];                // of a neuron; −1 if it is far
     // m̂_ij for row i and slot j is at j * pitch + i: the more rows there are, the fewer slots. A warp reads all of its
     // rows, used or not.
-    alignas(16) real tile[TILE + SLOTS_OF_WARP];
+    alignas(16) real tile[TILE + 32];
 };
 typedef Awake Memory;
 
@@ -180,7 +176,7 @@ struct Own {  // of a thread: of the neuron in its slot
 
 // A thread's share of M̂ while it takes steps: of its team's rows, four columns from GROUP g + 4 t on, where it is the t-th.
 template <int USED> struct Weights {
-    real of[USED][4][ROWS];
+    real of[USED][4][4];
     bool grown;  // has a row?
 };
 
@@ -189,8 +185,8 @@ template <int USED> DEVICE void copy_to_registers(Awake& res, Weights<USED>& m, 
     UNROLL for (int g = 0; g < USED; g++)
         UNROLL for (int e = 0; e < 4; e++) {
             int slot = GROUP * g + 4 * MINE + e;
-            Four some = *(const Four*)(res.tile + (slot < slots ? slot : 0) * pitch + ROWS * TEAM);
-            UNROLL for (int r = 0; r < ROWS; r++) m.of[g][e][r] = slot < slots ? some.of[r] : (real)0;
+            Four some = *(const Four*)(res.tile + (slot < slots ? slot : 0) * pitch + 4 * TEAM);
+            UNROLL for (int r = 0; r < 4; r++) m.of[g][e][r] = slot < slots ? some.of[r] : (real)0;
         }
 }
 
@@ -200,8 +196,8 @@ template <int USED> DEVICE void copy_to_tile(Awake& res, const Weights<USED>& m,
         UNROLL for (int e = 0; e < 4; e++) {
             int slot = GROUP * g + 4 * MINE + e;
             Four some;
-            UNROLL for (int r = 0; r < ROWS; r++) some.of[r] = m.of[g][e][r];
-            if (slot < slots) *(Four*)(res.tile + slot * pitch + ROWS * TEAM) = some;
+            UNROLL for (int r = 0; r < 4; r++) some.of[r] = m.of[g][e][r];
+            if (slot < slots) *(Four*)(res.tile + slot * pitch + 4 * TEAM) = some;
         }
 }
 
@@ -210,7 +206,7 @@ template <int USED> DEVICE real sweep(Awake& res, const Weights<USED>& m, int no
     const int AT_ONCE = 4;  // groups whose rates are on their way
     const real* y = res.y + now + 4 * MINE;
     Four rates[2][AT_ONCE];
-    real part[ROWS] = {0, 0, 0, 0};
+    real part[4] = {0, 0, 0, 0};
     UNROLL for (int g = 0; g < AT_ONCE && g < USED; g++) rates[0][g] = at_once((const Four*)(y + GROUP * g));
     ends = one_at_once(y + SLOTS);
     UNROLL for (int first = 0; first < USED; first += AT_ONCE) {
@@ -221,7 +217,7 @@ template <int USED> DEVICE real sweep(Awake& res, const Weights<USED>& m, int no
         UNROLL for (int g = 0; g < AT_ONCE; g++)
             if (first + g < USED)
                 UNROLL for (int e = 0; e < 4; e++)
-                    UNROLL for (int r = 0; r < ROWS; r++)
+                    UNROLL for (int r = 0; r < 4; r++)
                         part[r] = plus(m.of[first + g][e][r], rates[first / AT_ONCE % 2][g].of[e], part[r]);
     }
     if (USED == GROUPS)
@@ -229,40 +225,38 @@ template <int USED> DEVICE real sweep(Awake& res, const Weights<USED>& m, int no
             Four some = at_once((const Four*)(y + slot)), weights[4];  // past the last slot rates are 0
             UNROLL for (int e = 0; e < 4; e++) {
                 int column = slot + 4 * MINE + e < slots ? slot + 4 * MINE + e : 0;
-                weights[e] = at_once((const Four*)(res.tile + column * pitch + ROWS * TEAM));
+                weights[e] = at_once((const Four*)(res.tile + column * pitch + 4 * TEAM));
             }
             sync_warp();
             UNROLL for (int e = 0; e < 4; e++)
-                UNROLL for (int r = 0; r < ROWS; r++) part[r] = plus(weights[e].of[r], some.of[e], part[r]);
+                UNROLL for (int r = 0; r < 4; r++) part[r] = plus(weights[e].of[r], some.of[e], part[r]);
         }
     // Each gives away what belongs to the others' rows: two of four sums, then one of two.
     bool odd = MINE & 1, high = MINE & 2;
-    real first = shuffle_xor(odd ? part[0] : part[1], TEAMS_OF_WARP);
-    real second = shuffle_xor(odd ? part[2] : part[3], TEAMS_OF_WARP);
+    real first = shuffle_xor(odd ? part[0] : part[1], 8), second = shuffle_xor(odd ? part[2] : part[3], 8);
     first += odd ? part[1] : part[0], second += odd ? part[3] : part[2];
-    real row = (high ? second : first) + shuffle_xor(high ? first : second, 2 * TEAMS_OF_WARP);
-    return TEAM_THREADS == 8 ? row + shuffle_xor(row, 16) : row;
+    return (high ? second : first) + shuffle_xor(high ? first : second, 16);
 }
 
 // M̂ += gains yᵀ for the rows of a warp.
 template <int USED> DEVICE void grow(Awake& res, Weights<USED>& m, int now, int slots, int pitch, real gain) {
     const real* y = res.y + now + 4 * MINE;
-    real gains[ROWS];
-    UNROLL for (int r = 0; r < ROWS; r++) gains[r] = shuffle(gain, LANE % TEAMS_OF_WARP + TEAMS_OF_WARP * r);
+    real gains[4];
+    UNROLL for (int r = 0; r < 4; r++) gains[r] = shuffle(gain, LANE % 8 + 8 * r);
     if (gains[0] == 0 && gains[1] == 0 && gains[2] == 0 && gains[3] == 0) return;
     m.grown = true;
     UNROLL for (int g = 0; g < USED; g++) {
         Four rates = at_once((const Four*)(y + GROUP * g));
         UNROLL for (int e = 0; e < 4; e++)
-            UNROLL for (int r = 0; r < ROWS; r++) m.of[g][e][r] = plus(gains[r], rates.of[e], m.of[g][e][r]);
+            UNROLL for (int r = 0; r < 4; r++) m.of[g][e][r] = plus(gains[r], rates.of[e], m.of[g][e][r]);
     }
     if (USED == GROUPS)
         ROLLED for (int slot = COLUMNS; slot < slots; slot += GROUP) {
             Four rates = at_once((const Four*)(y + slot));
             UNROLL for (int e = 0; e < 4; e++)
                 if (slot + 4 * MINE + e < slots) {
-                    Four& weights = *(Four*)(res.tile + (slot + 4 * MINE + e) * pitch + ROWS * TEAM);
-                    UNROLL for (int r = 0; r < ROWS; r++) weights.of[r] = plus(gains[r], rates.of[e], weights.of[r]);
+                    Four& weights = *(Four*)(res.tile + (slot + 4 * MINE + e) * pitch + 4 * TEAM);
+                    UNROLL for (int r = 0; r < 4; r++) weights.of[r] = plus(gains[r], rates.of[e], weights.of[r]);
                 }
         }
 }
@@ -358,10 +352,8 @@ OUTLINED void wake(Own& own, int slots, int waking, int pitch, int start, int k)
     if (wakes) {
         int i = res.id[q];
         own.u = res.u[q], own.y = own.before = 0, own.b = res.b[q], own.s = res.s[q], c = COUNT(C)[i];
-        if (FIRST) {
-            TRUTH(OPENED)[i] = 0;
-            res.a[q] = ROW(A)[i], res.scale[q] = ROW(SCALE)[i], res.shift[q] = ROW(SHIFT)[i];
-        }
+        TRUTH(OPENED)[i] = 0;
+        res.a[q] = ROW(A)[i], res.scale[q] = ROW(SCALE)[i], res.shift[q] = ROW(SHIFT)[i];
     }
     fetch(slots, slots + waking, pitch);
     if (wakes) own.c = silent_gates(net, c, start, k).c;
@@ -370,7 +362,7 @@ OUTLINED void wake(Own& own, int slots, int waking, int pitch, int start, int k)
 
 // Write down what is asked for of this step.
 DEVICE void trace(Net& net, Awake& res, const Own& own, bool opened, int k, long long t, int slots) {
-    bool writes = FIRST && SLOT < slots;
+    bool writes = SLOT < slots;
     if (net.trace_y && writes) global(net.trace_y)[t * net.n + res.id[SLOT]] = own.y;
     if (net.trace_burst && writes) global(net.trace_burst)[t * net.n + res.id[SLOT]] = opened;
     int more_than_0 = popcount(vote(writes && own.y > 0)), not_0 = popcount(vote(writes && own.y != 0));
@@ -394,7 +386,7 @@ template <bool TRACED, int USED> OUTLINED int take_steps(Own& its_own, const Blo
     real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], unused;
     UNROLL for (int j = 0; j < DYNAMICS_CONSTANTS; j++) dynamics[j] = res.dynamics[j];
     UNROLL for (int j = 0; j < SCHEDULE_CONSTANTS; j++) schedule[j] = res.schedule[j];
-    int q = SLOT, hold = net.hold, warps = (slots + SLOTS_OF_WARP - 1) / SLOTS_OF_WARP;
+    int q = SLOT, hold = net.hold, warps = (slots + 32 - 1) / 32;
     bool is_one = q < slots;
     Weights<USED> m;
     copy_to_registers(res, m, slots, pitch);
@@ -407,7 +399,7 @@ template <bool TRACED, int USED> OUTLINED int take_steps(Own& its_own, const Blo
         step(dynamics, own.u, 0, 0, own.b - own.s * felt, 0, new_u, new_y, unused, unused);
         new_y = is_one ? new_y : (real)0;
         real* next = res.y + (RATES - own.now);
-        if (is_one && FIRST) next[q] = new_y;
+        if (is_one) next[q] = new_y;
         gate(schedule, new_y, 0, own.c, k, hold, beta, new_c);
         own.sum += own.y, own.before = own.y, own.u = new_u, own.y = new_y, own.c = new_c;
         bool opened = is_one && beta != 0, attention = is_one && !(new_y >= own.lowest), changed = false;
@@ -415,15 +407,13 @@ template <bool TRACED, int USED> OUTLINED int take_steps(Own& its_own, const Blo
         Terms terms;
         if (any_opened) {
             // W[i] += eta_i * (outer(y_i, x) - leak_w * W[i]), likewise M, but M̂ itself when all rates are known
-            real a = is_one ? res.a[q] : (real)0, scale = is_one ? res.scale[q] : (real)1;
-            sync_warp();  // the other thread of this slot has read them, too
             if (opened) {
-                terms = terms_of_update(res.rule, new_y, a);
-                changed = !(odd_W(terms, scale) || odd_M(net.floor, terms, own.s));
+                terms = terms_of_update(res.rule, new_y, res.a[q]);
+                changed = !(odd_W(terms, res.scale[q]) || odd_M(net.floor, terms, own.s));
                 if (changed) {
-                    if (FIRST)
-                        res.a[q] = terms.a, res.scale[q] = scale * terms.keep_w,
-                        res.shift[q] = terms.keep_w * res.shift[q] + terms.gain;
+                    res.a[q] = terms.a;
+                    res.scale[q] *= terms.keep_w;
+                    res.shift[q] = terms.keep_w * res.shift[q] + terms.gain;
                     own.b = terms.keep_w * own.b + terms.gain * net.x_x;
                     own.s *= terms.keep_m;
                     gain = terms.gain * reciprocal(own.s);
@@ -433,10 +423,10 @@ template <bool TRACED, int USED> OUTLINED int take_steps(Own& its_own, const Blo
             }
         }
         if (attention)
-            UNROLL for (int j = 0; j < TEAM_THREADS; j++) next[SLOTS + 4 * j] = 1;
+            UNROLL for (int j = 0; j < 4; j++) next[SLOTS + 4 * j] = 1;
         if (TRACED) trace(net, res, own, opened, k, hold_start + k, slots);
         sync_first(warps);
-        if (TRACED && changed && FIRST && net.trace_updates)
+        if (TRACED && changed && net.trace_updates)
             add_to(&global(net.trace_updates)[hold_start + k],
                    synapses_changed(net, terms, own.y, pixels, (int)res.shared.active[k % 3]));
         own.now = RATES - own.now;
@@ -522,7 +512,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
     }
     fetch(0, slots, pitch);
     sync();
-    if (q < slots && FIRST) res.y[q] = own.y;
+    if (q < slots) res.y[q] = own.y;
     SPENT(ON_LOADING)
 
     bool odd = false;  // has a row to be rectified?
@@ -531,7 +521,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         real fall = own.y < own.before ? FORESEEN * (own.y - own.before) : (real)0;
         own.lowest = (real)0.95 * own.y + (real)1.5 * fall;
         own.lowest = own.lowest > 0 ? own.lowest : (real)0;
-        if (FIRST && q < SLOTS) {
+        if (q < SLOTS) {
             res.both[2 * q] = own.sum, res.both[2 * q + 1] = own.lowest;
             if (q < slots) res.total[q] += own.sum;
         }
@@ -569,7 +559,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         }
         SPENT(ON_WAKING)
         int left = end - k < LONGEST >> length ? end - k : LONGEST >> length, before_them = k;
-        bool takes_part = slots > WARP * SLOTS_OF_WARP;
+        bool takes_part = slots > WARP * 32;
         if (takes_part) {
             Block block = {k, left, slots, pitch, pixels, hold_start};
             k = traced                      ? take_steps<true, GROUPS>(own, block)
@@ -585,7 +575,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         if (!takes_part && (k - before_them) % 2) own.now = RATES - own.now;
         SPENT(ON_STEPS)
     }
-    if (q < slots && FIRST) {
+    if (q < slots) {
         i = res.id[q];
         ROW(U)[i] = own.u, ROW(Y)[i] = own.y, ROW(B)[i] = own.b, ROW(S)[i] = own.s, COUNT(C)[i] = own.c;
         ROW(A)[i] = res.a[q], ROW(SCALE)[i] = res.scale[q], ROW(SHIFT)[i] = res.shift[q];

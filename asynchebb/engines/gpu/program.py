@@ -38,25 +38,24 @@ LIST_ROWS, TRUTH_ROWS = 5, 2
 
 class Geometry(NamedTuple):
     """How a block is laid out: its threads, how many blocks share a multiprocessor, and how many run one network
-    together. If awake neurons are run apart (`awake.cu`): how many threads share rows of weights, how many neurons may
-    be awake, how many columns of their weights are in registers, how many neurons may be near, and for how many
-    steps."""
+    together. If awake neurons are run apart (`awake.cu`): how many neurons may be awake, how many columns of their
+    weights are in registers, how many neurons may be near, for how many weights from those to these there is room, and
+    for how many steps they are chosen. Or of how many blocks a cluster consists (`cluster.cu`)."""
 
     threads: int
     blocks: int = 1
     wide: int = 1
-    together: int = 4  # or 8
-    slots: int = 0  # a multiple of 32; none: all neurons are run step by step
-    columns: int = 0  # a multiple of 4 `together`, and no more than slots
+    slots: int = 0  # a multiple of 16, at most one per thread; none: all neurons are run step by step
+    columns: int = 0  # a multiple of 16, and no more than slots
     near: int = 0  # a multiple of 4
-    tile: int = 0  # weights from awake to near ones that there is room for
+    tile: int = 0
     spell: int = 0
     cluster: int = 0  # a power of 2
 
 
 class Geometries(NamedTuple):
     """For networks of which few neurons are active; of which many are; and for any, if they are not so large that
-    several blocks have one."""
+    several blocks have one; and clusters, for networks of which so many are active that they are better run so."""
 
     few: Geometry
     many: Geometry
@@ -65,14 +64,14 @@ class Geometries(NamedTuple):
 
 
 FOR_FLOATS = Geometries(
-    Geometry(128, blocks=2, together=4, slots=128, columns=112, near=256, spell=250),
-    Geometry(256, together=4, slots=224, columns=192, near=256, spell=500),
+    Geometry(128, blocks=2, slots=128, columns=112, near=256, spell=250),
+    Geometry(256, slots=224, columns=192, near=256, spell=500),
     Geometry(512, blocks=2),
     tuple(Geometry(128, blocks=3, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
 FOR_DOUBLES = Geometries(
-    Geometry(256, together=4, slots=128, columns=64, near=256, spell=250),
-    Geometry(256, together=4, slots=160, columns=64, near=256, spell=500),
+    Geometry(256, slots=128, columns=64, near=256, spell=250),
+    Geometry(256, slots=160, columns=64, near=256, spell=500),
     Geometry(512, blocks=2),
     tuple(Geometry(256, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
@@ -135,7 +134,7 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
     sizes = {"THREADS": geometry.threads * geometry.wide, "WIDE": geometry.wide, "BLOCKS": geometry.blocks}
     sizes |= {"FEW": int(geometry.slots > 0), "LARGE": LARGE, "REMEMBERED": REMEMBERED}
     if geometry.slots:
-        sizes |= {"TEAM_THREADS": geometry.together, "SLOTS": geometry.slots, "COLUMNS": geometry.columns}
+        sizes |= {"SLOTS": geometry.slots, "COLUMNS": geometry.columns}
         sizes |= {"NEAR": geometry.near, "TILE": geometry.tile, "SPELL": geometry.spell}
     sizes |= {"CLUSTER": max(1, geometry.cluster), "OWNED": OWNED}
     translated = []
