@@ -63,7 +63,7 @@ DOCUMENTS := $(BIN)/python -m pytest -n 2 --dist loadfile
 test: setup
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(TYPES) & types=$$!; $(BIN)/python -m pytest -n 2 tests && wait $$types  # mypy needs one core, and a while
+	$(TYPES) & types=$$!; $(BIN)/python -m pytest -n 2 --dist worksteal tests && wait $$types  # mypy needs one core, and a while
 	$(DOCUMENTS) README.md docs/*.md docs/tutorials/ten_minutes.md  # `make tutorials` runs the others
 
 # The edit loop: what needs no compiling.

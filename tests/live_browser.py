@@ -48,11 +48,11 @@ def view(chromium, url, width=1280, height=1000, **given):
     page.on("pageerror", lambda error: page.problems.append(str(error)))
     page.on("console", lambda message: message.type == "error" and page.problems.append(message.text))
     page.goto(url)
-    eventually(lambda: page.inner_text("#frames-per-second").isdecimal(), 30)
+    eventually(lambda: page.inner_text("#frames-per-second").isdecimal())
     return page
 
 
-def eventually(condition, seconds=15.0):
+def eventually(condition, seconds=60.0):
     """Wait for it. (The page's security policy forbids the browser to evaluate what Playwright would wait for.)"""
     end = time.monotonic() + seconds
     while not condition():
