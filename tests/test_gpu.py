@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import emulated
 import numpy as np
 import pytest
+from against_reference import BARS, compared
 
 import asynchebb as ah
 from asynchebb import engines, equations, notation
@@ -25,7 +26,6 @@ from asynchebb.runs import simulate, testing
 
 needs_compiler = emulated.needs_compiler
 on_a_gpu = pytest.mark.gpu
-BARS = ah.Crossbars(6)
 
 
 # Equations
@@ -174,18 +174,6 @@ def test_how_long_silent_gates_are_certainly_closed():
 # The kernels
 
 
-def compared(network, from_rest, stimuli=8, hold=80, trace=("updates", "active", "y")):
-    state = network.init(np.random.default_rng(0), np.float64)
-    X = BARS.sample(np.random.default_rng(1), stimuli)
-    fast, fast_traces = ah.advance(network, state, X, hold, "gpu", trace, from_rest)
-    slow, slow_traces = ah.advance(network, state, X, hold, "reference", trace, from_rest)
-    for name in ah.State._fields:
-        np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), rtol=1e-9, atol=1e-9, err_msg=name)
-    for name in trace:
-        np.testing.assert_allclose(fast_traces[name], slow_traces[name], rtol=1e-9, atol=1e-9, err_msg=name)
-    return fast, fast_traces
-
-
 @pytest.mark.parametrize("from_rest", [False, True], ids=["carried over", "from rest"])
 @pytest.mark.parametrize(
     ("dynamics", "rule", "schedule"),
@@ -226,7 +214,7 @@ def test_any_number_of_neurons(n, card):
 )
 def test_rates_at_which_shortcuts_end(rule, schedule, card):
     network = ah.Network(24, 36, ah.Projected(), rule, schedule)
-    _, seen = compared(network, False, 6, 50, ("burst", "updates"))
+    *_, seen = compared(network, False, 6, 50, ("burst", "updates"))
     assert seen["burst"].any()
 
 
@@ -264,7 +252,7 @@ def test_means_of_rates_are_those_of_all_of_them(network, card):
 
 def test_rows_that_only_fade_keep_their_direction(card):
     network = ah.Network(100, 36, ah.Potential(), ah.Hebbian(0.7), ah.Discrete(), ah.Gaussian(scale=0.2))
-    fast, _ = compared(network, False, 80, 20, ())
+    fast, *_ = compared(network, False, 80, 20, ())
     faded = fast.M.max(axis=1) < 1e-20
     assert faded.any() and np.allclose(fast.M[faded].max(axis=1) / VANISHING, 1, atol=0.01)
     state = network.init(np.random.default_rng(0), np.float64)
@@ -274,7 +262,7 @@ def test_rows_that_only_fade_keep_their_direction(card):
 
 def test_a_network_that_drives_most_of_its_neurons_has_more_active_ones_than_slots(card):
     network = ah.Network(100, 36, ah.Projected(), ah.Hebbian(0.05), ah.Asynchronous(0.1, 5), ah.Gaussian(scale=0.01))
-    _, seen = compared(network, True, 4, 60)
+    *_, seen = compared(network, True, 4, 60)
     assert seen["active"].max() == 100
 
 

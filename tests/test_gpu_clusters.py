@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import against_reference
 import emulated
 import numpy as np
 import pytest
+from against_reference import BARS
 
 import asynchebb as ah
 from asynchebb import engines, notation
@@ -12,7 +14,6 @@ from asynchebb.engines import gpu
 from asynchebb.engines.gpu import device
 from asynchebb.network import VANISHING
 
-BARS = ah.Crossbars(6)
 TRACES = ("updates", "active", "y", "burst")
 SIZES = (40, 70, 100)  # two blocks, and four, of which one may have few neurons or none
 
@@ -23,15 +24,7 @@ def laid_out(network, hold=80):
 
 def compared(network, from_rest, stimuli=4, hold=80, trace=TRACES):
     assert laid_out(network, hold).cluster
-    state = network.init(np.random.default_rng(0), np.float64)
-    X = BARS.sample(np.random.default_rng(1), stimuli)
-    ours, our_traces = ah.advance(network, state, X, hold, "gpu", trace, from_rest)
-    theirs, their_traces = ah.advance(network, state, X, hold, "reference", trace, from_rest)
-    for name in ah.State._fields:
-        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-9, atol=1e-9, err_msg=name)
-    for name in trace:
-        np.testing.assert_allclose(our_traces[name], their_traces[name], rtol=1e-9, atol=1e-9, err_msg=name)
-    return ours, theirs, our_traces
+    return against_reference.compared(network, from_rest, stimuli, hold, trace)
 
 
 RULES = [cls() for cls in notation.variants("rule").values()]

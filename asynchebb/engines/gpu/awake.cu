@@ -73,7 +73,7 @@ DEVICE int kind_of(Net& net, int i, real u, real y, real b, long long c, int k, 
     return !(new_y <= 0) ? SLEEPS : FAR;
 }
 
-// Threads that read several columns at a time use different banks of shared memory.
+// Threads that swap rows in columns beside each other (`wake`) use different banks of shared memory.
 DEVICE int pitch_of(int near) { return (near + 3) / 8 * 8 + 4; }
 
 struct Chosen { int end, awake, near, room; };

@@ -157,7 +157,7 @@ OUTLINED void fold(Net& net, Shared& shared, const real* x, int pixels) {
         }
     }
     // Pixels that are shown: w_i = scale_i w_i + shift_i x. The others of W and all columns of M are left for later.
-    int holds = net.holds, n_4 = (n + 3) / 4, sharing = THREADS > n_4 ? THREADS / n_4 : 1;
+    int holds = net.holds, n_4 = (n + 3) / 4, sharing = sharing_columns(net);
     ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
         int first_row = r % n_4 * 4;
         Four scales, shifts, ss;
