@@ -610,31 +610,35 @@ def with_constant_leak(dynamics, n=500):
 
 
 @pytest.mark.parametrize(
-    "network, layout",
+    "network, layout, from_rest",
     [
-        (ah.asynchronous(reading="notebook"), "few"),
-        (ah.continuous(reading="notebook"), "few"),
-        (ah.discrete(reading="notebook"), "many"),
-        (ah.asynchronous(reading="notebook").frozen(), "many"),  # it may have been a discrete one
-        (ah.asynchronous(), 16),
-        (ah.asynchronous(n=100), 4),
-        (ah.asynchronous(n=600), "all"),
-        (with_constant_leak(ah.Potential()), 16),  # silent neurons learn at every step
-        (with_constant_leak(ah.Relaxing()), 16),
-        (with_constant_leak(ah.HomeostaticRelaxing()), "all"),
-        (with_constant_leak(ah.IntegrateAndFire()), "all"),
+        (ah.asynchronous(reading="notebook"), "few", "more"),
+        (ah.continuous(reading="notebook"), "few", 16),
+        (ah.discrete(reading="notebook"), "many", "more"),
+        (ah.asynchronous(reading="notebook").frozen(), "many", "more"),  # it may have been a discrete one
+        (ah.asynchronous(), "more", "more"),
+        (ah.asynchronous(n=100), "few", "few"),
+        (ah.asynchronous(n=600), "more", "more"),
+        (ah.asynchronous(n=2000), "all", "all"),
+        (ah.continuous(), 16, 16),  # hundreds of neurons are active
+        (ah.continuous(n=200), 8, 8),
+        (ah.continuous(n=600), "all", "all"),
+        (with_constant_leak(ah.Potential()), 16, 16),  # silent neurons learn at every step
+        (with_constant_leak(ah.Relaxing()), 16, 16),
+        (with_constant_leak(ah.HomeostaticRelaxing()), "all", "all"),
+        (with_constant_leak(ah.IntegrateAndFire()), "all", "all"),
     ],
 )
-def test_a_layout_depends_on_the_network_alone(network, layout):
+def test_a_layout_depends_on_the_network_alone(network, layout, from_rest):
     """Not on its state: a run may be cut anywhere and goes on to the same bits."""
 
     class Card:
         geometries, multiprocessors = program.geometries(232_448, 233_472, 90), 132
 
-    found = gpu.geometry_of(Card, network, 500, False, np.dtype(np.float32), 1)
-    assert found.cluster == layout or found == getattr(Card.geometries[np.dtype(np.float32)], str(layout), None)
-    if network.n <= 512 and layout != "all":
-        assert gpu.geometry_of(Card, network, 500, True, np.dtype(np.float32), 1).cluster  # all are active at first
+    of = Card.geometries[np.dtype(np.float32), program.HALF_LARGE if network.n <= 512 else program.LARGE]
+    for rest, expected in ((False, layout), (True, from_rest)):
+        found = gpu.geometry_of(Card, network, 500, rest, np.dtype(np.float32), 1000)
+        assert found.cluster == expected if isinstance(expected, int) else found == getattr(of, expected)
 
 
 def test_layouts_fit_in_the_shared_memory_of_smaller_cards():
@@ -643,8 +647,12 @@ def test_layouts_fit_in_the_shared_memory_of_smaller_cards():
         (166_912, 167_936, 80),
         (101_376, 102_400, 120),
     ):
-        for of in program.geometries(block, multiprocessor, capability).values():
-            assert all(one == of.all or one.tile > 0 for one in (of.few, of.many))
+        for (dtype, neurons), of in program.geometries(block, multiprocessor, capability).items():
+            for one in (of.few, of.more, of.many):
+                assert one.slots >= 64 and one.neurons == neurons
+                needed = program.bytes_of_awake(one, dtype.itemsize)
+                assert needed <= block and one.blocks * (needed + 1024) <= multiprocessor
             largest = max((one.cluster for one in of.clusters), default=0)
             assert largest == {90: 16, 80: 0, 120: 8}[capability]
-    assert program.geometries(16_384, 32_768, 75)[np.dtype(np.float32)].few.slots == 0  # all step by step
+    small = program.geometries(16_384, 32_768, 75)[np.dtype(np.float32), program.LARGE]
+    assert small.few.slots == 0  # all step by step

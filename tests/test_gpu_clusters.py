@@ -18,6 +18,12 @@ TRACES = ("updates", "active", "y", "burst")
 SIZES = (40, 70, 100)  # two blocks, and four, of which one may have few neurons or none
 
 
+@pytest.fixture(autouse=True)
+def no_neuron_apart(monkeypatch):
+    """What could be run with awake neurons apart is run by clusters, too."""
+    monkeypatch.setattr(gpu, "_apart", lambda *arguments: None)
+
+
 def laid_out(network, hold=80):
     return gpu.geometry_of(device.current(), network, hold, False, np.dtype(np.float64), 1)
 

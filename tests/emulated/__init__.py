@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from asynchebb.engines.gpu.channels import Card
-from asynchebb.engines.gpu.program import Geometries, Geometry, Program, record
+from asynchebb.engines.gpu.program import HALF_LARGE, LARGE, Geometries, Geometry, Program, record
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 needs_compiler = pytest.mark.skipif(
@@ -65,10 +65,11 @@ class Host(Card):
     words = Path(__file__).with_name("host.h").read_text(encoding="utf-8")
     # Small blocks: small networks have too many awake neurons for them, or need several of them together.
     geometries = dict.fromkeys(
-        map(np.dtype, ("float32", "float64")),
+        ((np.dtype(dtype), neurons) for dtype in ("float32", "float64") for neurons in (HALF_LARGE, LARGE)),
         Geometries(
-            Geometry(64, slots=48, columns=32, near=60, tile=1200, spell=60),
-            Geometry(64, slots=64, columns=64, near=84, tile=3000, spell=250),
+            Geometry(32, slots=56, registers=64, floor=0.95, neurons=LARGE),
+            Geometry(64, slots=96, registers=72, floor=0.98, neurons=LARGE),
+            Geometry(256, slots=72, registers=32, floor=0.95, neurons=LARGE),
             Geometry(64),
             tuple(Geometry(64, cluster=size) for size in (1, 2, 4)),
         ),
@@ -92,7 +93,7 @@ class Host(Card):
     def launch(self, program, geometry, networks, count):
         with self.lock:  # there is one emulation per program
             size = program.function(ctypes.c_void_p(networks.ptr), count)
-        assert size in (record(dtype).itemsize for dtype in self.geometries)
+        assert size in (record(dtype).itemsize for dtype, _ in self.geometries)
 
     def memory(self, size):
         return Memory(np.full(size, 0xFF, np.uint8))

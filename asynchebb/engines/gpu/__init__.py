@@ -22,7 +22,7 @@ from asynchebb.contracts import Call
 from asynchebb.engines.gpu import device, program
 from asynchebb.engines.gpu.batch import Batch, bytes_of, stride
 from asynchebb.engines.gpu.channels import Full
-from asynchebb.engines.gpu.program import Geometry, Program
+from asynchebb.engines.gpu.program import Geometries, Geometry, Program
 from asynchebb.engines.traces import Traces
 from asynchebb.network import VANISHING, Network, State
 from asynchebb.threads import cores
@@ -180,24 +180,38 @@ def threads(network: Network) -> int:
 def geometry_of(gpu: Any, network: Network, hold: int, from_rest: bool, dtype: np.dtype, networks: int) -> Geometry:
     """How this network, one of so many, is laid out. Sums must not depend on its state, since a run may be cut
     anywhere, nor on other networks; how many blocks share a large one makes no difference to them."""
-    of, schedule = gpu.geometries[dtype], cast(Any, network.schedule)
+    neurons = program.HALF_LARGE if network.n <= program.HALF_LARGE else program.LARGE
+    of = gpu.geometries[dtype, neurons]
     if network.n > program.LARGE:
         blocks = min(network.n // program.SHARED_BY.threads, gpu.multiprocessors // networks)
         return program.SHARED_BY._replace(wide=2 ** (blocks.bit_length() - 1)) if blocks > 1 else of.all
-    if equations.has_memory(type(network.dynamics)) or equations.window(schedule):
+    if equations.has_memory(type(network.dynamics)) or equations.window(network.schedule):
         return of.all
     together = next((one for one in of.clusters if network.n <= one.cluster * program.OWNED), of.all)
-    if from_rest and together.cluster:  # all neurons are active at first
-        return together
-    closed = quiet(schedule, hold)  # up to the step at which silent neurons may learn
+    return _apart(of, network, hold, from_rest) or together
+
+
+def _apart(of: Geometries, network: Network, hold: int, from_rest: bool) -> Geometry | None:
+    """With awake neurons apart, if most of the others can be left asleep."""
+    closed = quiet(cast(Any, network.schedule), hold)  # up to the step at which silent neurons may learn
     if not getattr(network.dynamics, "additive", False) or (closed < hold - 1 and not _stays(network.rule)):
-        return together
-    # Does inhibition move a silent neuron out of reach? Else many are active, or might soon be.
-    if not network.dynamics.step(0.0, -1.0)[0] < 0:
-        return together
+        return None
+    if network.n <= of.few.slots:  # all of them may be awake
+        return of.few
+    # Does inhibition move a silent neuron out of reach? Else more are active, and from rest all are at first.
+    if from_rest or not network.dynamics.step(0.0, -1.0)[0] < 0:
+        return None if _always_learns(network.schedule, hold) else of.more
     # Where neurons learn rarely, more are active; and they may have done so before they were frozen.
     rarely = closed == hold - 1 or network == network.frozen()
-    return of.many if rarely and network.n > of.few.slots else of.few
+    return of.many if rarely else of.few
+
+
+def _always_learns(schedule: Any, hold: int) -> bool:
+    """Does a neuron that has just learned do so again at the next step? Then hundreds of them stay active."""
+    try:
+        return bool(_gate(schedule, 1e6, 0, 0, hold)[0])
+    except Exception:  # it does something that is not foreseen here
+        return False
 
 
 def _stays(rule: Any) -> bool:
@@ -259,12 +273,16 @@ def open_from(schedule: Any, hold: int) -> tuple[int, int]:
 
 def _silent_gate(schedule: Any, k: int, hold: int) -> tuple[Any, Any]:
     """The gate and the new c of a silent neuron, each a `_Count` where it depends on c."""
-    takes, _ = equations.takes_and_gives("schedule", "gate", schedule.__class__)
-    given = {"y_i": 0.0, "n_i": 0, "c_i": _Count(), "hold": hold}
     try:
-        return schedule.gate(*(given.get(name, k) for name in takes))
+        return _gate(schedule, 0.0, _Count(), k, hold)
     except Exception:  # it does something with c that is not foreseen here
         return _Count(None), _Count(None)
+
+
+def _gate(schedule: Any, y: float, c: Any, k: int, hold: int) -> tuple[Any, Any]:
+    takes, _ = equations.takes_and_gives("schedule", "gate", schedule.__class__)
+    given = {"y_i": y, "n_i": 0, "c_i": c, "k": k, "hold": hold}
+    return schedule.gate(*(given[name] for name in takes))
 
 
 def _told(call: Call, geometry: Geometry) -> dict[str, Any]:

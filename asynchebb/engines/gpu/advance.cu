@@ -22,6 +22,7 @@ KERNEL(advance, Net* nets) {
     if (THREAD == 0) net = nets[BLOCK];
     sync();
 #if FEW
+    keep_constants(memory);
     for EACH(j, net.n) LIST(FRESH)[j] = 0;
     for EACH(j, net.m) LIST(FRESH_W)[j] = 0;
     turn_W<false>(net);
@@ -44,7 +45,7 @@ KERNEL(advance, Net* nets) {
         feed_forward(net, x, pixels);
         sync();
         SPENT(ON_WX)
-        int k = 0, length = net.lazy ? 4 : (int)net.hold;
+        int k = 0, length = net.lazy ? 4 : (int)net.hold;  // of a spell in which all neurons are run
         while (k < net.hold) {
 #if FEW
             bool again = true;
@@ -56,7 +57,7 @@ KERNEL(advance, Net* nets) {
             refresh_all(net, shared);
             run_all(net, shared, x, pixels, hold_start, k, steps);
             SPENT(ON_ALL)
-            k += steps, length *= 2;
+            k += steps, length = length < 16 ? 2 * length : length;
         }
         fold(net, shared, x, pixels);
         SPENT(ON_FOLDING)

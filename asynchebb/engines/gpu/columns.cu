@@ -18,14 +18,16 @@
 #define WARPS (THREADS / 32)
 
 // Per neuron: u, y, a and h; b = Wx; what its rows of W and M are still to be multiplied by, and how often x is to be
-// added; the inhibition M̂ y; by how much its rows grow at an update; what a spike adds to y; the mean of its y over the
+// added; the inhibition M̂ y; by how much its rows grow at an update; its y before the last step, or
+// what a spike adds to it; the mean of its y over the
 // second half of a presentation; the sum of its y over all of it; what other teams add to the inhibition (`lateral`).
 enum {
     U, Y, A, H, B, S, SCALE, SHIFT, INHIBITION, GAIN_W, GAIN_M, BEFORE, MEAN, ALL_RATES, TEAMS,
     NUMBER_ROWS = TEAMS + 3
 };
-enum { C, SPIKES, NEW_C, COUNT_ROWS };                // steps since the last update; spikes in the window
-enum { ACTIVE, LISTED, PIXELS, FRESH, FRESH_W, LIST_ROWS };  // neurons with y ≠ 0; others; pixels with x ≠ 0; see `fold.cu`
+enum { C, SPIKES, COUNT_ROWS };                       // steps since the last update; spikes in the window
+// Neurons with y ≠ 0; others; pixels with x ≠ 0; see `fold.cu`; since which step a neuron sleeps (`awake.cu`).
+enum { ACTIVE, LISTED, PIXELS, FRESH, FRESH_W, SINCE, LIST_ROWS };
 enum { GROWN, OPENED, TRUTH_ROWS };                   // has the row of M grown; is the gate open
 
 enum {  // SPENT
@@ -43,6 +45,12 @@ struct alignas(16) FourIds { int of[4]; };
 
 DEVICE Four at_once(const Four* four) {  // from shared memory; several of these are asked for together
     Four found;
+    read_shared(found.of, four->of);
+    return found;
+}
+
+DEVICE FourIds at_once(const FourIds* four) {
+    FourIds found;
     read_shared(found.of, four->of);
     return found;
 }
@@ -70,11 +78,12 @@ DEVICE real one_at_once(const real* number) {
 
 DEVICE real plus(real a, real b, real c) { return MULTIPLY_ADD(a, b, c); }  // a b + c
 
-// List the i < count for which the condition holds, in ascending order. Gives how many there are.
-template <typename Condition>
-DEVICE int list_where(Shared& shared, int count, int* list, Condition condition) {
+// put(i, place) for the i < count for which the condition holds, in ascending order. Gives how many there are. The block
+// then has to meet.
+template <typename Condition, typename Put>
+DEVICE int number_where(Shared& shared, int count, Condition condition, Put put) {
     int found = 0;
-    for (int start = 0; start < count; start += THREADS) {
+    ROLLED for (int start = 0; start < count; start += THREADS) {
         int i = start + (int)THREAD;
         bool is_in = i < count && condition(i);
         unsigned lanes = vote(is_in);
@@ -89,9 +98,16 @@ DEVICE int list_where(Shared& shared, int count, int* list, Condition condition)
         for (int apart = lanes_used / 2; apart; apart /= 2)
             all += shuffle_xor(all, apart), before += shuffle_xor(before, apart);
         before += found, found += all;
-        if (is_in) list[before + popcount(lanes & ((1u << LANE) - 1))] = i;
-        sync();
+        if (is_in) put(i, before + popcount(lanes & ((1u << LANE) - 1)));
+        if (start + THREADS < count) sync();
     }
+    return found;
+}
+
+// List them.
+template <typename Condition> DEVICE int list_where(Shared& shared, int count, int* list, Condition condition) {
+    int found = number_where(shared, count, condition, [=](int i, int place) { list[place] = i; });
+    sync();
     return found;
 }
 
@@ -100,7 +116,7 @@ DEVICE int list_active(Net& net, Shared& shared) {
     return list_where(shared, net.n, LIST(ACTIVE), [=](int i) { return y[i] != 0; });
 }
 
-DEVICE real sum_of_warp(real x) {
+template <typename T> DEVICE T sum_of_warp(T x) {
     for (int apart = 16; apart; apart /= 2) x += shuffle_xor(x, apart);
     return x;
 }
@@ -137,9 +153,56 @@ DEVICE void sum_columns(Net& net, const int* list, int count, Rate rate, Wanted 
 // which they can only in teams, M̂ += gains yᵀ before that.
 DEVICE int teams(Net& net) {
     int found = net.n > LARGE ? 0 : THREADS / (((int)net.n + 127) / 128 * 32);
-    return found < 4 ? found : 4;
+    return found < FEW ? FEW : found < 4 ? found : 4;
 }
 
+#if FEW
+// Columns that act, in shared memory: where each begins in P, and the rates. Those past the last one count for nothing.
+struct Acting {
+    FourIds* places;
+    Four* rates;
+};
+
+DEVICE Acting acting();  // a part of shared memory that is free while all neurons are run
+
+DEVICE void lateral(
+    Net& net, const int* list, int count, const real* y, real* inhibition, real before, bool grow = false) {
+    const int AT_ONCE = 16;
+    int sharing = teams(net), stride = net.stride, padded = (count + AT_ONCE - 1) / AT_ONCE * AT_ONCE;
+    Acting acts = acting();
+    for EACH(q, padded) {
+        int j = q < count ? list[q] : 0;
+        ((int*)acts.places)[q] = j * stride, ((real*)acts.rates)[q] = q < count ? y[j] : (real)0;
+    }
+    sync();
+    int in_team = ((int)net.n + 127) / 128 * 32, team = THREAD / in_team, first_row = THREAD % in_team * 4;
+    if (team >= sharing) return;
+    ROLLED for (; first_row < net.n; first_row += THREADS * 4) {  // once, but where threads are few
+        Four sum = {0, 0, 0, 0}, gains = {0, 0, 0, 0};
+        if (grow) gains = *(const Four*)(ROW(GAIN_M) + first_row);
+        bool grows = gains.of[0] != 0 || gains.of[1] != 0 || gains.of[2] != 0 || gains.of[3] != 0;
+        real* P = global(net.P) + first_row;
+        ROLLED for (int first = team * AT_ONCE; first < count; first += AT_ONCE * sharing) {
+            Four weights[AT_ONCE];
+            FourIds places[AT_ONCE / 4];
+            UNROLL for (int j = 0; j < AT_ONCE / 4; j++) places[j] = at_once(acts.places + first / 4 + j);
+            UNROLL for (int j = 0; j < AT_ONCE; j++) weights[j] = streamed((const Four*)(P + places[j / 4].of[j % 4]));
+            UNROLL for (int j = 0; j < AT_ONCE; j++) {
+                real rate = acts.rates[(first + j) / 4].of[j % 4];
+                if (grows && first + j < count) {
+                    UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] = plus(gains.of[e], rate, weights[j].of[e]);
+                    *(Four*)(P + places[j / 4].of[j % 4]) = weights[j];
+                }
+                UNROLL for (int e = 0; e < 4; e++) sum.of[e] = plus(weights[j].of[e], rate, sum.of[e]);
+            }
+        }
+        Four* into = (Four*)(team ? ROW(TEAMS + team - 1) + first_row : inhibition + first_row);
+        if (team == 0 && before != 0)
+            UNROLL for (int e = 0; e < 4; e++) sum.of[e] += before * into->of[e];
+        *into = sum;
+    }
+}
+#else
 DEVICE void lateral(
     Net& net, const int* list, int count, const real* y, real* inhibition, real before, bool grow = false) {
     int sharing = teams(net), stride = net.stride;
@@ -149,7 +212,7 @@ DEVICE void lateral(
             [=](int i, real sum) { inhibition[i] = before == 0 ? sum : before * inhibition[i] + sum; });
         return;
     }
-    const int AT_ONCE = FEW ? 16 : 8;  // a block of few threads has more registers for each
+    const int AT_ONCE = 8;
     int in_team = ((int)net.n + 127) / 128 * 32, team = THREAD / in_team, first_row = THREAD % in_team * 4;
     if (team >= sharing || first_row >= net.n) return;
     Four sum = {0, 0, 0, 0}, gains = {0, 0, 0, 0};
@@ -177,6 +240,7 @@ DEVICE void lateral(
         UNROLL for (int e = 0; e < 4; e++) sum.of[e] += before * into->of[e];
     *into = sum;
 }
+#endif
 
 DEVICE real add_teams(Net& net, int i, int sharing) {
     real sum = ROW(INHIBITION)[i];
@@ -257,17 +321,10 @@ DEVICE long long synapses_changed(Net& net, const Terms& terms, real y, int pixe
     return changed + (terms.leaks_m || net.floor != 0 ? net.n : (y != 0 ? active : 0));
 }
 
-// A silent neuron takes one step with the summed drive of so many, in which it was inhibited by this sum.
-DEVICE void move_silent(Net& net, int i, int steps, real inhibition) {
-    real drive = (real)steps * ROW(B)[i] - ROW(S)[i] * inhibition, new_u, new_y, unused;
-    step(net.dynamics, ROW(U)[i], 0, 0, drive, 0, new_u, new_y, unused, unused);
-    ROW(U)[i] = new_u, ROW(Y)[i] = new_y;
-}
-
-// A neuron that was silent from step `start` up to k, at which `end` was meant to be: its c; and its leaks, if it is
-// OPENED, unless that is left to `update`, since a row is odd.
-DEVICE void close_silent(Net& net, int i, int start, int k, int end, bool odd, long long t) {
-    COUNT(C)[i] = k == end ? COUNT(NEW_C)[i] : silent_gates(net, COUNT(C)[i], start, k).c;
+// A neuron that was silent from step `start` up to k: its c; and its leaks, if it is OPENED, unless that is left to
+// `update`, since a row is odd.
+DEVICE void close_silent(Net& net, int i, int start, int k, bool odd, long long t) {
+    COUNT(C)[i] = silent_gates(net, COUNT(C)[i], start, k).c;
     unsigned char& opened = TRUTH(OPENED)[i];
     if (opened && k == net.hold && !odd) {
         Terms terms = terms_of_update(net.rule, 0, ROW(A)[i]);

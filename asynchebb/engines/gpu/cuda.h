@@ -111,6 +111,10 @@ DEVICE void read_shared(double* to, const double* from) {
     asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(to[0]), "=d"(to[1]) : "r"(place));
     asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(to[2]), "=d"(to[3]) : "r"(place + 16));
 }
+DEVICE void read_shared(int* to, const int* from) {
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"((unsigned)__cvta_generic_to_shared(from)));
+}
 DEVICE void read_one(float* to, const float* from) {
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(*to) : "r"((unsigned)__cvta_generic_to_shared(from)));
 }

@@ -56,26 +56,24 @@ DEVICE void read_columns(
     ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
         int first_row = r % n_4 * 4;
         real* columns = columns_of(net, which) + first_row;
-        Four missed[REMEMBERED];
-        UNROLL for (int h = 0; h < REMEMBERED; h++)
-            missed[h] = *(const Four*)(remembered(net, which, holds + h) + first_row);
         begin(first_row);
         ROLLED for (int q = first + r / n_4; q < last; q += AT_ONCE * sharing) {
             Four weights[AT_ONCE];
-            int at[AT_ONCE], since[AT_ONCE];
+            int at[AT_ONCE], since[AT_ONCE], oldest = holds;
             UNROLL for (int j = 0; j < AT_ONCE; j++) {
                 int column = column_of(q + j * sharing < last ? q + j * sharing : q);
                 at[j] = column * stride, since[j] = fresh[column];
                 weights[j] = streamed((const Four*)(columns + at[j]));
             }
+            UNROLL for (int j = 0; j < AT_ONCE; j++) oldest = since[j] < oldest ? since[j] : oldest;
+            ROLLED for (int hold = oldest; hold < holds; hold++) {  // short code: much of the time goes to fetching it
+                Four missed = *(const Four*)(remembered(net, which, hold) + first_row);
+                UNROLL for (int j = 0; j < AT_ONCE; j++)
+                    UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] *= hold >= since[j] ? missed.of[e] : (real)1;
+            }
             UNROLL for (int j = 0; j < AT_ONCE; j++)
                 if (q + j * sharing < last) {
-                    if (since[j] < holds) {
-                        UNROLL for (int h = 0; h < REMEMBERED; h++)
-                            if (holds - REMEMBERED + h >= since[j])
-                                UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] *= missed[h].of[e];
-                        *(Four*)(columns + at[j]) = weights[j];
-                    }
+                    if (since[j] < holds) *(Four*)(columns + at[j]) = weights[j];
                     take(q + j * sharing, weights[j]);
                 }
         }

@@ -31,51 +31,56 @@ REALS = ("floor", "smallest", "decay", "x_x", "sum_x")
 
 # Rows of the arrays of numbers, counts, lists and truths, as `columns.cu` numbers them.
 U, Y, A, H, NUMBER_ROWS = 0, 1, 2, 3, 17
-C, SPIKES, COUNT_ROWS = 0, 1, 3
+C, SPIKES, COUNT_ROWS = 0, 1, 2
 REMEMBERED = 8  # holds: see `fold.cu`
-LIST_ROWS, TRUTH_ROWS = 5, 2
+LIST_ROWS, TRUTH_ROWS = 6, 2
 
 
 class Geometry(NamedTuple):
     """How a block is laid out: its threads, how many blocks share a multiprocessor, and how many run one network
-    together. If awake neurons are run apart (`awake.cu`): how many neurons may be awake, how many columns of their
-    weights are in registers, how many neurons may be near, for how many weights from those to these there is room, and
-    for how many steps they are chosen. Or of how many blocks a cluster consists (`cluster.cu`)."""
+    together. If awake neurons are run apart (`awake.cu`): how many may be awake, how many of their weights a thread
+    keeps in registers, and when sleepers are looked after. Or of how many blocks a cluster consists (`cluster.cu`)."""
 
     threads: int
     blocks: int = 1
     wide: int = 1
-    slots: int = 0  # a multiple of 16, at most one per thread; none: all neurons are run step by step
-    columns: int = 0  # a multiple of 16, and no more than slots
-    near: int = 0  # a multiple of 4
-    tile: int = 0
-    spell: int = 0
+    slots: int = 0  # at most two per thread; none: all neurons are run step by step
+    registers: int = 0
+    floor: float = 0  # a rate that falls below so much of what it was,
+    foreseen: int = 32  # or for so many steps as it does now, ends a block
+    wakes: int = 8  # so many may be woken for a longer block
+    neurons: int = 0  # at most
     cluster: int = 0  # a power of 2
 
 
 class Geometries(NamedTuple):
-    """For networks of which few neurons are active; of which many are; and for any, if they are not so large that
-    several blocks have one; and clusters, for networks of which so many are active that they are better run so."""
+    """For networks of which few neurons are active; of which more are, or all at first; of which many are; and for any,
+    if they are not so large that several blocks have one; and clusters, for networks of which so many are active that
+    they are better run so."""
 
     few: Geometry
+    more: Geometry
     many: Geometry
     all: Geometry
     clusters: tuple[Geometry, ...] = ()
 
 
 FOR_FLOATS = Geometries(
-    Geometry(128, blocks=2, slots=128, columns=112, near=256, spell=250),
-    Geometry(256, slots=224, columns=192, near=256, spell=500),
+    Geometry(128, blocks=2, slots=160, registers=160, floor=0.9, foreseen=48, wakes=40),
+    Geometry(256, slots=256, registers=192, floor=0.98, foreseen=32, wakes=48),
+    Geometry(256, slots=256, registers=192, floor=0.95, wakes=40),
     Geometry(512, blocks=2),
     tuple(Geometry(128, blocks=3, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
 FOR_DOUBLES = Geometries(
-    Geometry(256, slots=128, columns=64, near=256, spell=250),
-    Geometry(256, slots=160, columns=64, near=256, spell=500),
+    Geometry(128, blocks=2, slots=128, registers=64, floor=0.95),
+    Geometry(128, slots=160, registers=64, floor=0.98, foreseen=24, wakes=24),
+    Geometry(256, slots=160, registers=64, floor=0.95),
     Geometry(512, blocks=2),
     tuple(Geometry(256, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
-SHARED_FIXED = 3840  # bytes of shared memory besides those per slot and per near neuron
+LARGE = 1024  # neurons from which on several blocks share a network
+HALF_LARGE = LARGE // 2  # those of which each block has less to keep
 
 OWNED = 32  # neurons that each block of a cluster has
 FIRST_WITH_CLUSTERS = 90  # compute capability 9.0
@@ -83,18 +88,21 @@ PORTABLE = 8  # blocks that a cluster may have on any card that has clusters
 WITH_LARGER = range(90, 110)  # where it may have 16, if that is asked for
 
 
-def geometries(block: int, multiprocessor: int, capability: int) -> dict[np.dtype, Geometries]:
-    """The geometries on a GPU of this compute capability with so many bytes of shared memory for a block and in a
-    multiprocessor, of which each block takes 1024 more: with one block there instead of two, if need be, or where they
-    do not fit at all, others; and those clusters that fit."""
+def geometries(block: int, multiprocessor: int, capability: int) -> dict[tuple[np.dtype, int], Geometries]:
+    """The geometries, for numbers of this type and networks of at most so many neurons, on a GPU of this compute
+    capability with so many bytes of shared memory for a block and in a multiprocessor, of which each block takes 1024
+    more: with fewer slots, if need be, or one block there instead of two, or where not even half of the slots fit,
+    others; and those clusters that fit."""
 
-    def fitted(geometry: Geometry, size: int, others: Geometry) -> Geometry:
-        most = min(block, multiprocessor // geometry.blocks - 1024) - SHARED_FIXED
-        parts = min(4, geometry.threads // (-(-geometry.near // 128) * 32))
-        most -= geometry.slots * (8 * size + 5) + geometry.near * (4 + 3 * size + 2 * parts * size)
-        if (tile := most // size // 4 * 4) >= geometry.slots * geometry.near // 3:
-            return geometry._replace(tile=tile)
-        return fitted(geometry._replace(blocks=1), size, others) if geometry.blocks > 1 else others
+    def fitted(geometry: Geometry, neurons: int, size: int, others: Geometry) -> Geometry:
+        """With as many slots as there is room for."""
+        for blocks in (geometry.blocks, 1):
+            room = min(block, multiprocessor // blocks - 1024)
+            for slots in range(geometry.slots, geometry.slots // 2 - 1, -8):
+                found = geometry._replace(blocks=blocks, slots=slots, neurons=neurons)
+                if bytes_of_awake(found, size) <= room:
+                    return found
+        return others
 
     def held(geometry: Geometry, size: int) -> int:  # its rows of M, two sets of lists and of sums, and the rest
         lists = geometry.cluster * (OWNED * 2 * size + 16)
@@ -103,15 +111,23 @@ def geometries(block: int, multiprocessor: int, capability: int) -> dict[np.dtyp
     found = {}
     for dtype, of in ((np.float32, FOR_FLOATS), (np.float64, FOR_DOUBLES)):
         size = np.dtype(dtype).itemsize
-        few = fitted(of.few, size, of.all)
-        many = fitted(of.many, size, few)
         most = 0 if capability < FIRST_WITH_CLUSTERS else 16 if capability in WITH_LARGER else PORTABLE
         clusters = tuple(one for one in of.clusters if one.cluster <= most and held(one, size) <= block)
-        found[np.dtype(dtype)] = Geometries(few, many, of.all, clusters)
+        for neurons in (HALF_LARGE, LARGE):
+            few = fitted(of.few, neurons, size, of.all)
+            more, many = fitted(of.more, neurons, size, few), fitted(of.many, neurons, size, few)
+            found[np.dtype(dtype), neurons] = Geometries(few, more, many, of.all, clusters)
     return found
 
 
-LARGE = 1024  # neurons from which on several blocks share a network
+def bytes_of_awake(geometry: Geometry, size: int) -> int:
+    """The shared memory that a block needs to run awake neurons apart, with numbers of so many bytes; at most."""
+    slots, sharers = geometry.slots, max(1, geometry.threads // 128)
+    per_slot = slots * (17 * size + 8 + 2 * 4 + 1) + 80 * size + 20 * sharers * (4 * size + 4)
+    tile = ((slots + 3) // 8 * 8 + 4) * slots * size
+    return tile + per_slot + 3 * geometry.neurons + sharers * 3 * geometry.neurons * size + 1536
+
+
 SHARED_BY = Geometry(128, blocks=4)  # so many, a power of 2, as there is room for
 
 
@@ -131,11 +147,12 @@ def record(dtype: np.dtype) -> np.dtype:
 def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geometry: Geometry) -> str:
     """The whole program, in these words: those of CUDA, or those of an emulation on a CPU."""
     real = "float" if dtype == np.float32 else "double"
-    sizes = {"THREADS": geometry.threads * geometry.wide, "WIDE": geometry.wide, "BLOCKS": geometry.blocks}
+    sizes: dict[str, int | str] = {"THREADS": geometry.threads * geometry.wide, "WIDE": geometry.wide}
+    sizes |= {"BLOCKS": geometry.blocks}
     sizes |= {"FEW": int(geometry.slots > 0), "LARGE": LARGE, "REMEMBERED": REMEMBERED}
     if geometry.slots:
-        sizes |= {"SLOTS": geometry.slots, "COLUMNS": geometry.columns}
-        sizes |= {"NEAR": geometry.near, "TILE": geometry.tile, "SPELL": geometry.spell}
+        sizes |= {"SLOTS": geometry.slots, "REGISTERS": geometry.registers, "FLOOR": f"((real){geometry.floor})"}
+        sizes |= {"FORESEEN": geometry.foreseen, "FEW_WAKE": geometry.wakes, "NEURONS": geometry.neurons}
     sizes |= {"CLUSTER": max(1, geometry.cluster), "OWNED": OWNED}
     translated = []
     for kind, cls in zip(("dynamics", "schedule", "rule"), classes, strict=True):
@@ -143,7 +160,7 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
         translated.append(translate.functions(kind, cls))
     fields = [f"long long {name};" for name in COUNTS] + [f"{kind}* {name};" for name, kind in ARRAYS.items()]
     fields += [f"real {name};" for name in REALS]
-    last = ("cluster",) if geometry.cluster else ("awake", "advance") if geometry.slots else ("advance",)
+    last = ("cluster",) if geometry.cluster else ("awake", "asleep", "advance") if geometry.slots else ("advance",)
     parts = ("columns", "fold", "steps", *last)
     return "\n".join(
         [

@@ -118,7 +118,7 @@ OUTLINED void run_all(Net& net, Shared& shared, const real* x, int pixels, long 
             long long new_c;
             if (!known) inhibition[i] = add_teams(net, i, sharing);
             step(net.dynamics, u[i], y[i], h[i], b[i] - s[i] * inhibition[i], noise, new_u, new_y, new_h, fired);
-            before[i] = net.events ? (fired > 0 ? new_y - net.decay * y[i] : (real)0) : (real)0;
+            before[i] = !net.events ? y[i] : fired > 0 ? new_y - net.decay * y[i] : (real)0;
             u[i] = new_u, y[i] = new_y, h[i] = new_h;
             if (net.window) {
                 unsigned char* oldest = global(net.recent) + (clock % net.window) * net.n + i;
