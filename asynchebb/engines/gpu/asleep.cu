@@ -34,7 +34,9 @@ OUTLINED Chosen choose(int k) {
     int *list = LIST(LISTED), n = net.n, end = net.hold;
     bool ends_early = false;
     int slots = list_where(res.shared, n, list, [&](int i) {
-        bool opens, sleeps = ys[i] == 0 && may_sleep(net, us[i], as[i], COUNT(C)[i], k, end, opens);
+        real u = us[i];
+        res.sleeper_u[i] = u, res.sleeper_b[i] = ROW(B)[i], res.sleeper_s[i] = ROW(S)[i];
+        bool opens, sleeps = ys[i] == 0 && may_sleep(net, u, as[i], COUNT(C)[i], k, end, opens);
         opened[i] = sleeps && opens;
         if (opened[i]) ends_early |= odd_when_silent(net, as[i], ROW(SCALE)[i], ROW(S)[i]);
         res.row[i] = ASLEEP, LIST(SINCE)[i] = k;
@@ -70,8 +72,8 @@ DEVICE void fetch(Awake& res, int first, int last) {
 OUTLINED void load(int first, int last, int now, int k) {
     HERE;
     int slot = first + THREAD, i = slot < last ? res.id[slot] : 0, since = LIST(SINCE)[i];
-    real u = ROW(U)[i], b = ROW(B)[i], s = ROW(S)[i], a = ROW(A)[i], scale = ROW(SCALE)[i], shift = ROW(SHIFT)[i];
-    real y = ROW(Y)[i], before = ROW(BEFORE)[i];
+    real u = res.sleeper_u[i], b = res.sleeper_b[i], s = res.sleeper_s[i];
+    real a = ROW(A)[i], scale = ROW(SCALE)[i], shift = ROW(SHIFT)[i], y = ROW(Y)[i], before = ROW(BEFORE)[i];
     long long c = COUNT(C)[i];
     fetch(res, first, last);
     if (slot < last) {
@@ -133,6 +135,7 @@ OUTLINED int put_to_sleep(int slots, int tired, int now, int k, int end) {
         int slot = res.listed[t], i = res.id[slot];
         bool opens;
         unload(res, slot, now);
+        res.sleeper_u[i] = res.u[slot], res.sleeper_b[i] = res.b[slot], res.sleeper_s[i] = res.s[slot];
         may_sleep(net, res.u[slot], res.a[slot], res.c[slot], k, end, opens);
         TRUTH(OPENED)[i] = opens;
         LIST(SINCE)[i] = k, res.row[i] = JUST_ASLEEP;
@@ -207,14 +210,14 @@ OUTLINED void check(int slots, int steps) {
     UNROLL for (int j = 0; j < DYNAMICS_CONSTANTS; j++) dynamics[j] = res.dynamics[j];
     Counts counts = {0, 0};
     ROLLED for EACH(i, n) {
-        real u = ROW(U)[i], b = ROW(B)[i], s = ROW(S)[i], felt[3] = {0, 0, 0}, new_u, new_y;
+        real u = res.sleeper_u[i], b = res.sleeper_b[i], s = res.sleeper_s[i], felt[3] = {0, 0, 0}, new_u, new_y;
         unsigned unsafe = 0;
         int row = res.row[i];
         UNROLL for (int t = 0; t < SHARERS; t++)
             UNROLL for (int f = 0; f < 3; f++) felt[f] += res.felt_by[t][f][i];
         if (row < 0) {
             step(dynamics, u, 0, 0, (real)steps * b - s * felt[0], 0, new_u, new_y, unused, unused);
-            if (steps && row == ASLEEP) ROW(U)[i] = u = new_u;
+            if (steps && row == ASLEEP) res.sleeper_u[i] = u = new_u;
             if (row == JUST_ASLEEP) res.row[i] = ASLEEP;
             UNROLL for (int l = 0; l < LENGTHS; l++) {
                 real drive = b - s * felt[l < SHORT ? 1 : 2];
@@ -316,7 +319,7 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
         SPENT(ON_WAKING)
         int left = end - k < LONGEST >> length ? end - k : LONGEST >> length, before_them = k;
         sync();
-        if (slots > WARP * 32) {
+        if (has_slots(slots)) {
             Block block = {k, left, slots, now, pixels, length >= SHORT, hold_start};
             k = take_any_steps(block, traced);
             if (THREAD == 0) res.reached = k;
@@ -333,7 +336,10 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
     sync();
     SPENT(ON_STORING)
     for EACH(i, net.n)
-        if (res.row[i] < 0) close_silent(net, i, LIST(SINCE)[i], k, odd, hold_start + k - 1);
+        if (res.row[i] < 0) {
+            ROW(U)[i] = res.sleeper_u[i];
+            close_silent(net, i, LIST(SINCE)[i], k, odd, hold_start + k - 1);
+        }
     sync();
     if (odd) {  // the gates of step k − 1 are open, and a row has to be rectified
         refresh_all(net, res.shared);

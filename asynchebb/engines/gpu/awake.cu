@@ -44,6 +44,7 @@ struct Awake {  // in shared memory
     Counts counts[WARPS];
     int reached, odd;                           // the step that was; has a row to be rectified?
     alignas(16) real felt_by[SHARERS][3][NEURONS];  // by sleepers, of the columns of each team, for each of what `acts` has
+    real sleeper_u[NEURONS], sleeper_b[NEURONS], sleeper_s[NEURONS];
     unsigned char unsafe[NEURONS];              // the lengths for which a sleeper might become active
     alignas(8) short row[NEURONS];              // of a neuron, which is its slot; ASLEEP, or JUST_ASLEEP: awake up to now
     // m̂_ij for row i and column j is at j * PITCH + i. A team reads all of its rows, used or not.
@@ -70,51 +71,64 @@ DEVICE Acting acting() {
 // Functions of their own, lest what is needed around them takes registers from what they do most.
 #define HERE Awake& res = *(Awake*)SHARED_MEMORY; Net& net = res.shared.net
 
-// Rows of a thread's team: four of the first THREADS slots, and EXTRA of the others. It follows those in OWNS slots.
-template <int EXTRA> struct Layout {
-    static const int ROWS = 4 + EXTRA, OWNS = EXTRA ? 2 : 1;
-    // The first of the team's rows r, r + 1, …
-    DEVICE int first(int r) { return r < 4 ? 4 * TEAM : THREADS + EXTRA * TEAM; }
-    DEVICE int slot(int own) { return own == 0 ? 4 * TEAM + MINE : MINE < EXTRA ? THREADS + EXTRA * TEAM + MINE : SLOTS; }
+// ROWS of a thread's team: three or four of the first slots, and of those past THREADS the others. It follows the neurons in
+// OWNS slots. Warps have so many of the first slots each.
+template <int ROWS> struct Layout {
+    static const int FIRST = ROWS < 4 ? ROWS : 4, OTHERS = ROWS - FIRST, OWNS = OTHERS ? 2 : 1, PER_WARP = 8 * FIRST;
+    // Where the team's rows r, r + 1, … are.
+    DEVICE int row(int r) { return r < FIRST ? FIRST * TEAM + r : THREADS + OTHERS * TEAM + r - FIRST; }
+    DEVICE int slot(int own) {
+        return own == 0 ? (MINE < FIRST ? row(MINE) : SLOTS) : MINE < OTHERS ? row(FIRST + MINE) : SLOTS;
+    }
 };
 
+DEVICE bool three_rows(int slots) { return slots <= THREADS * 3 / 4; }
+
 // A thread's share of M̂ while it takes steps: of its team's rows, four columns of each group.
-template <int EXTRA, int USED> struct Weights {
-    real of[USED][4][Layout<EXTRA>::ROWS];
+template <int ROWS, int USED> struct Weights {
+    real of[USED][4][ROWS];
     bool grown;  // has a row?
 };
 
 // The weights of a column to the team's rows.
-template <int EXTRA> DEVICE void read_rows(real* to, const real* column) {
-    Four some = at_once((const Four*)(column + Layout<EXTRA>::first(0)));
-    UNROLL for (int r = 0; r < 4; r++) to[r] = some.of[r];
-    UNROLL for (int r = 4; r < 4 + EXTRA; r++) to[r] = column[Layout<EXTRA>::first(4) + r - 4];
+template <int ROWS> DEVICE void read_rows(real* to, const real* column) {
+    if (ROWS >= 4) {
+        Four some = at_once((const Four*)(column + Layout<ROWS>::row(0)));
+        UNROLL for (int r = 0; r < 4; r++) to[r] = some.of[r];
+    }
+    UNROLL for (int r = ROWS < 4 ? 0 : 4; r < ROWS; r++) to[r] = column[Layout<ROWS>::row(r)];
 }
 
-template <int EXTRA> DEVICE void write_rows(real* column, const real* from, int slots) {
-    Four some;
-    UNROLL for (int r = 0; r < 4; r++) some.of[r] = from[r];
-    *(Four*)(column + Layout<EXTRA>::first(0)) = some;
-    if (EXTRA && Layout<EXTRA>::first(4) < slots)  // else a place of the next column
-        UNROLL for (int r = 4; r < 4 + EXTRA; r++) column[Layout<EXTRA>::first(4) + r - 4] = from[r];
+template <int ROWS> DEVICE void write_rows(real* column, const real* from, int slots) {
+    const int FIRST = Layout<ROWS>::FIRST;
+    if (Layout<ROWS>::row(0) < slots) {  // else a place of the next column
+        if (FIRST == 4) {
+            Four some;
+            UNROLL for (int r = 0; r < 4; r++) some.of[r] = from[r < ROWS ? r : 0];
+            *(Four*)(column + Layout<ROWS>::row(0)) = some;
+        } else
+            UNROLL for (int r = 0; r < FIRST; r++) column[Layout<ROWS>::row(r)] = from[r];
+    }
+    if (ROWS > FIRST && Layout<ROWS>::row(FIRST) < slots)
+        UNROLL for (int r = FIRST; r < ROWS; r++) column[Layout<ROWS>::row(r)] = from[r];
 }
 
-template <int EXTRA, int USED> DEVICE void copy_to_registers(Awake& res, Weights<EXTRA, USED>& m, int slots) {
+template <int ROWS, int USED> DEVICE void copy_to_registers(Awake& res, Weights<ROWS, USED>& m, int slots) {
     m.grown = false;
     UNROLL for (int g = 0; g < USED; g++)
         UNROLL for (int e = 0; e < 4; e++) {
             int slot = GROUP * g + 4 * MINE + e;
-            read_rows<EXTRA>(m.of[g][e], res.tile + (slot < slots ? slot : 0) * PITCH);
-            UNROLL for (int r = 0; r < 4 + EXTRA; r++) m.of[g][e][r] = slot < slots ? m.of[g][e][r] : (real)0;
+            read_rows<ROWS>(m.of[g][e], res.tile + (slot < slots ? slot : 0) * PITCH);
+            UNROLL for (int r = 0; r < ROWS; r++) m.of[g][e][r] = slot < slots ? m.of[g][e][r] : (real)0;
         }
 }
 
-template <int EXTRA, int USED> DEVICE void copy_to_tile(Awake& res, const Weights<EXTRA, USED>& m, int slots) {
+template <int ROWS, int USED> DEVICE void copy_to_tile(Awake& res, const Weights<ROWS, USED>& m, int slots) {
     if (!m.grown) return;
     UNROLL for (int g = 0; g < USED; g++)
         UNROLL for (int e = 0; e < 4; e++) {
             int slot = GROUP * g + 4 * MINE + e;
-            if (slot < slots) write_rows<EXTRA>(res.tile + slot * PITCH, m.of[g][e], slots);
+            if (slot < slots) write_rows<ROWS>(res.tile + slot * PITCH, m.of[g][e], slots);
         }
 }
 
@@ -135,7 +149,7 @@ template <int USED> DEVICE void read_rates(Awake& res, Rates<USED>& rates, int n
 
 // act(g, rates) for each group of columns in registers, and the rates of this thread's four.
 template <int USED, typename Act> DEVICE void each_group(Awake& res, const Rates<USED>& rates, int now, Act act) {
-    const int AT_ONCE = 4;  // groups whose rates are on their way
+    const int AT_ONCE = 2;  // groups whose rates are on their way
     if (KEPT(USED) == USED) {
         UNROLL for (int g = 0; g < KEPT(USED); g++) act(g, rates.of[g]);
         return;
@@ -154,11 +168,10 @@ template <int USED, typename Act> DEVICE void each_group(Awake& res, const Rates
 }
 
 // M̂ @ y for this thread's slots: over the columns in registers and, if there are MORE, those in the tile.
-template <int EXTRA, int USED, bool MORE>
-DEVICE void sweep(Awake& res, const Weights<EXTRA, USED>& m, const Rates<USED>& rates, int now, int slots, real* felt) {
-    const int ROWS = 4 + EXTRA;
-    real part[ROWS];
-    UNROLL for (int r = 0; r < ROWS; r++) part[r] = 0;
+template <int ROWS, int USED, bool MORE>
+DEVICE void sweep(Awake& res, const Weights<ROWS, USED>& m, const Rates<USED>& rates, int now, int slots, real* felt) {
+    real part[(ROWS + 1) / 2 * 2];
+    UNROLL for (int r = 0; r < (ROWS + 1) / 2 * 2; r++) part[r] = 0;
     each_group<USED>(res, rates, now, [&](int g, const Four& some) {
         UNROLL for (int e = 0; e < 4; e++)
             UNROLL for (int r = 0; r < ROWS; r++) part[r] = plus(m.of[g][e][r], some.of[e], part[r]);
@@ -169,7 +182,7 @@ DEVICE void sweep(Awake& res, const Weights<EXTRA, USED>& m, const Rates<USED>& 
             real weights[4][ROWS];
             UNROLL for (int e = 0; e < 4; e++) {
                 int column = slot + 4 * MINE + e < slots ? slot + 4 * MINE + e : 0;
-                read_rows<EXTRA>(weights[e], res.tile + column * PITCH);
+                read_rows<ROWS>(weights[e], res.tile + column * PITCH);
             }
             sync_warp();
             UNROLL for (int e = 0; e < 4; e++)
@@ -188,9 +201,8 @@ DEVICE void sweep(Awake& res, const Weights<EXTRA, USED>& m, const Rates<USED>& 
 }
 
 // M̂ += gains yᵀ for the rows of a warp.
-template <int EXTRA, int USED, bool MORE>
-DEVICE void grow(Awake& res, Weights<EXTRA, USED>& m, const Rates<USED>& rates, int now, int slots, const real* gain) {
-    const int ROWS = 4 + EXTRA;
+template <int ROWS, int USED, bool MORE>
+DEVICE void grow(Awake& res, Weights<ROWS, USED>& m, const Rates<USED>& rates, int now, int slots, const real* gain) {
     real gains[ROWS];
     UNROLL for (int r = 0; r < ROWS; r++)
         gains[r] = shuffle(gain[r / 4], LANE % 8 + 8 * (r % 4)), m.grown |= gains[r] != 0;
@@ -204,9 +216,9 @@ DEVICE void grow(Awake& res, Weights<EXTRA, USED>& m, const Rates<USED>& rates, 
             UNROLL for (int e = 0; e < 4; e++)
                 if (slot + 4 * MINE + e < slots) {
                     real *column = res.tile + (slot + 4 * MINE + e) * PITCH, weights[ROWS];
-                    read_rows<EXTRA>(weights, column);
+                    read_rows<ROWS>(weights, column);
                     UNROLL for (int r = 0; r < ROWS; r++) weights[r] = plus(gains[r], some.of[e], weights[r]);
-                    write_rows<EXTRA>(column, weights, slots);
+                    write_rows<ROWS>(column, weights, slots);
                 }
         }
 }
@@ -234,9 +246,9 @@ struct Block {
     long long hold_start;
 };
 
-template <bool TRACED, int EXTRA, int USED, bool MORE> OUTLINED int take_steps(const Block& block) {
+template <bool TRACED, int ROWS, int USED, bool MORE> OUTLINED int take_steps(const Block& block) {
     HERE;
-    const int OWNS = Layout<EXTRA>::OWNS;
+    const int OWNS = Layout<ROWS>::OWNS;
     int k = block.k, left = block.left, slots = block.slots, now = block.now, pixels = block.pixels;
     long long hold_start = block.hold_start;
     real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], rule[RULE_CONSTANTS], unused;
@@ -244,17 +256,18 @@ template <bool TRACED, int EXTRA, int USED, bool MORE> OUTLINED int take_steps(c
     UNROLL for (int j = 0; j < SCHEDULE_CONSTANTS; j++) schedule[j] = res.schedule[j];
     UNROLL for (int j = 0; j < RULE_CONSTANTS; j++) rule[j] = res.rule[j];
     real floor = net.floor, x_x = net.x_x;
-    int hold = net.hold, warps = (slots + 32 - 1) / 32 < WARPS ? (slots + 32 - 1) / 32 : WARPS, slot[OWNS];
+    int hold = net.hold, slot[OWNS], warps = (slots + Layout<ROWS>::PER_WARP - 1) / Layout<ROWS>::PER_WARP;
+    warps = warps < WARPS ? warps : WARPS;
     bool is_one[OWNS];
     Own own[OWNS];
     UNROLL for (int o = 0; o < OWNS; o++) {
-        int q = slot[o] = Layout<EXTRA>::slot(o);
+        int q = slot[o] = Layout<ROWS>::slot(o);
         is_one[o] = q < slots;
         q = is_one[o] ? q : 0;
         own[o] = {res.u[q], is_one[o] ? res.y[now + q] : (real)0, res.b[q], res.s[q], res.a[q], res.scale[q], res.shift[q], 0,
                   (block.is_short ? res.higher : res.lowest)[q], 0, res.c[q], false};
     }
-    Weights<EXTRA, USED> m;
+    Weights<ROWS, USED> m;
     Rates<USED> rates;
     copy_to_registers(res, m, slots);
     read_rates(res, rates, now);
@@ -263,7 +276,7 @@ template <bool TRACED, int EXTRA, int USED, bool MORE> OUTLINED int take_steps(c
         real felt[OWNS], gain[OWNS], *next = res.y + (RATES - now);
         bool opened[OWNS], changed[OWNS], attention = false, any_opened = false;
         sync_warp();  // or the compiler would see to it before each shuffle
-        sweep<EXTRA, USED, MORE>(res, m, rates, now, slots, felt);
+        sweep<ROWS, USED, MORE>(res, m, rates, now, slots, felt);
         UNROLL for (int o = 0; o < OWNS; o++) {
             real beta, new_u, new_y;
             long long new_c;
@@ -308,7 +321,7 @@ template <bool TRACED, int EXTRA, int USED, bool MORE> OUTLINED int take_steps(c
                 if (changed[o])
                     add_to(&global(net.trace_updates)[hold_start + k],
                            synapses_changed(net, terms[o], own[o].y, pixels, (int)res.shared.active[k % 3]));
-        if (any_opened) grow<EXTRA, USED, MORE>(res, m, rates, now, slots, gain);
+        if (any_opened) grow<ROWS, USED, MORE>(res, m, rates, now, slots, gain);
         k++;
     } while (--left && rates.ends == 0);
     copy_to_tile(res, m, slots);
@@ -322,28 +335,38 @@ template <bool TRACED, int EXTRA, int USED, bool MORE> OUTLINED int take_steps(c
     return k;
 }
 
-// Groups of columns in registers where a team has so many extra rows.
-#define MOST_GROUPS(extra, slots) \
-    (REGISTERS / (4 * (4 + extra)) < GROUPS_OF(slots) ? REGISTERS / (4 * (4 + extra)) : GROUPS_OF(slots))
+// How many groups of columns are in registers, if there are so many slots.
+#define IN_REGISTERS(rows, slots) \
+    (REGISTERS / (4 * (rows)) < GROUPS_OF(slots) ? REGISTERS / (4 * (rows)) : GROUPS_OF(slots))
 #define AT_MOST(slots) (SLOTS < (slots) ? SLOTS : (slots))
 
 // With as few of the columns in registers as are enough; or with all, and MORE of them in the tile.
-template <int EXTRA, int MOST, int FEWEST> DEVICE int take_steps_of(const Block& block) {
+template <int ROWS, int MOST, int FEWEST, bool MORE> DEVICE int take_steps_of(const Block& block) {
     if constexpr (MOST > FEWEST)
-        if (block.slots <= (MOST - 1) * GROUP) return take_steps_of<EXTRA, MOST - 1, FEWEST>(block);
-    if (block.slots <= MOST * GROUP) return take_steps<false, EXTRA, MOST, false>(block);
-    return take_steps<false, EXTRA, MOST, true>(block);
+        if (block.slots <= (MOST - 1) * GROUP) return take_steps_of<ROWS, MOST - 1, FEWEST, false>(block);
+    if constexpr (MORE)
+        if (block.slots > MOST * GROUP) return take_steps<false, ROWS, MOST, true>(block);
+    return take_steps<false, ROWS, MOST, false>(block);
 }
 
 DEVICE int take_any_steps(const Block& block, bool traced) {
-    const int EXTRA = SLOTS <= THREADS ? 0 : SLOTS <= THREADS * 3 / 2 ? 2 : 4;
-    if (traced) return take_steps<true, EXTRA, MOST_GROUPS(EXTRA, SLOTS), true>(block);
+    const int FEW_SLOTS = AT_MOST(THREADS * 3 / 4), SOME_SLOTS = AT_MOST(THREADS);
+    const int MOST_OF_THREE = IN_REGISTERS(3, FEW_SLOTS), MOST_OF_FOUR = IN_REGISTERS(4, SOME_SLOTS);
+    const bool MORE_OF_THREE = MOST_OF_THREE < GROUPS_OF(FEW_SLOTS), MORE_OF_FOUR = MOST_OF_FOUR < GROUPS_OF(SOME_SLOTS);
+    if (three_rows(block.slots)) {
+        if (traced) return take_steps<true, 3, MOST_OF_THREE, MORE_OF_THREE>(block);
+        return take_steps_of<3, MOST_OF_THREE, (MOST_OF_THREE > 4 ? MOST_OF_THREE - 3 : 1), MORE_OF_THREE>(block);
+    }
 #if SLOTS > THREADS
     if (block.slots > THREADS) {
-        const int MOST = MOST_GROUPS(EXTRA, SLOTS);
-        return take_steps_of<EXTRA, MOST, (MOST > 1 ? MOST - 1 : 1)>(block);
+        const int ROWS = SLOTS <= THREADS * 3 / 2 ? 6 : 8, MOST = IN_REGISTERS(ROWS, SLOTS);
+        if (traced) return take_steps<true, ROWS, MOST, true>(block);
+        return take_steps<false, ROWS, MOST, true>(block);
     }
 #endif
-    const int MOST = MOST_GROUPS(0, AT_MOST(THREADS));
-    return take_steps_of<0, MOST, (MOST > 4 ? MOST - 3 : 1)>(block);
+    if (traced) return take_steps<true, 4, MOST_OF_FOUR, MORE_OF_FOUR>(block);
+    return take_steps_of<4, MOST_OF_FOUR, (MOST_OF_FOUR > 1 ? MOST_OF_FOUR - 1 : 1), MORE_OF_FOUR>(block);
 }
+
+// Does this warp take part?
+DEVICE bool has_slots(int slots) { return slots > WARP * (three_rows(slots) ? 24 : 32); }

@@ -66,10 +66,13 @@ DEVICE void read_columns(
                 weights[j] = streamed((const Four*)(columns + at[j]));
             }
             UNROLL for (int j = 0; j < AT_ONCE; j++) oldest = since[j] < oldest ? since[j] : oldest;
-            ROLLED for (int hold = oldest; hold < holds; hold++) {  // short code: much of the time goes to fetching it
-                Four missed = *(const Four*)(remembered(net, which, hold) + first_row);
-                UNROLL for (int j = 0; j < AT_ONCE; j++)
-                    UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] *= hold >= since[j] ? missed.of[e] : (real)1;
+            ROLLED for (int hold = oldest; hold < holds; hold += 4) {
+                Four missed[4];
+                UNROLL for (int h = 0; h < 4; h++) missed[h] = *(const Four*)(remembered(net, which, hold + h) + first_row);
+                UNROLL for (int h = 0; h < 4; h++)
+                    UNROLL for (int j = 0; j < AT_ONCE; j++)
+                        if (hold + h >= since[j] && hold + h < holds)
+                            UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] *= missed[h].of[e];
             }
             UNROLL for (int j = 0; j < AT_ONCE; j++)
                 if (q + j * sharing < last) {

@@ -67,8 +67,8 @@ class Geometries(NamedTuple):
 
 FOR_FLOATS = Geometries(
     Geometry(128, blocks=2, slots=160, registers=160, floor=0.9, foreseen=48, wakes=40),
-    Geometry(256, slots=256, registers=192, floor=0.98, foreseen=32, wakes=48),
-    Geometry(256, slots=256, registers=192, floor=0.95, wakes=40),
+    Geometry(256, slots=256, registers=160, floor=0.98, foreseen=32, wakes=48),
+    Geometry(256, slots=256, registers=160, floor=0.95, wakes=40),
     Geometry(512, blocks=2),
     tuple(Geometry(128, blocks=3, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
@@ -125,7 +125,7 @@ def bytes_of_awake(geometry: Geometry, size: int) -> int:
     slots, sharers = geometry.slots, max(1, geometry.threads // 128)
     per_slot = slots * (17 * size + 8 + 2 * 4 + 1) + 80 * size + 20 * sharers * (4 * size + 4)
     tile = ((slots + 3) // 8 * 8 + 4) * slots * size
-    return tile + per_slot + 3 * geometry.neurons + sharers * 3 * geometry.neurons * size + 1536
+    return tile + per_slot + 3 * geometry.neurons + (sharers + 1) * 3 * geometry.neurons * size + 1536
 
 
 SHARED_BY = Geometry(128, blocks=4)  # so many, a power of 2, as there is room for
