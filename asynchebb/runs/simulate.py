@@ -24,8 +24,9 @@ from asynchebb.runs.run import Run
 BLOCK = 256
 
 # Seconds that a call takes, about. On a GPU that is the time of all networks that run side by side, and to hand them
-# over takes a while, however little they do: a call is at least so many steps of one neuron.
-SECONDS, SECONDS_ON_GPU, STEPS_ON_GPU = 0.1, 0.5, 2**24
+# over takes a while, however little they do: a call is at least so many steps of one neuron, and at most so many steps
+# of the network or, over all stimuli, pixels.
+SECONDS, SECONDS_ON_GPU, STEPS_ON_GPU, NUMBERS_ON_GPU = 0.1, 1.0, 2**24, 2**22
 
 
 class Snapshot(NamedTuple):
@@ -158,7 +159,8 @@ def _stimuli(
     steps = hold * run.network.n
     least, largest, seconds = 1, BLOCK, SECONDS
     if on_gpu:
-        least, largest, seconds = max(1, STEPS_ON_GPU // steps), 4 * BLOCK, SECONDS_ON_GPU
+        least, seconds = max(1, STEPS_ON_GPU // steps), SECONDS_ON_GPU
+        largest = max(1, NUMBERS_ON_GPU // max(hold, run.network.m))
     if {*traces.PER_NEURON} & {*run.trace} - ({"y"} if on_gpu else set()):
         largest = max(1, 2 ** (23 if on_gpu else 22) // steps)
     piece = least = min(least, largest)

@@ -27,6 +27,9 @@ from asynchebb.engines.traces import Traces
 from asynchebb.network import VANISHING, Network, State
 from asynchebb.threads import cores
 
+AT_ONCE = 32  # threads that have calls carried out: a GPU has so many queues
+BATCH = 2**27  # bytes that each of them has on the GPU and on the host
+
 Kind = tuple[tuple[type, type, type], np.dtype, Geometry]  # networks that one program runs
 
 
@@ -67,6 +70,31 @@ def answers(calls: Sequence[Call]) -> list[State | Exception]:
             for k, error in _run_or_split(gpu, calls, needed, batch):
                 found[k] = error
     return found
+
+
+def choose(card: int) -> None:
+    """Use this card in this thread."""
+    device.choose(card)
+
+
+def begin(card: int) -> None:
+    """Prepare this thread for calls on this card, before much runs there: to allocate memory waits for all of it."""
+    choose(card)
+    gpu = device.current()
+    with gpu.failures(), suppress(Full), gpu.channels(1) as [channel]:
+        channel.provide(_largest(gpu))
+
+
+def alike(call: Call) -> tuple[Kind, float]:
+    """Calls of which the first is the same are best carried out together; the second is the call's part of a batch."""
+    gpu = device.current()
+    kind = _kind(gpu, call, 1)
+    return kind, bytes_of(call, kind[2]) / _largest(gpu)
+
+
+def _largest(gpu: Any) -> int:
+    """The bytes of a batch, unless a single call takes more."""
+    return int(min(BATCH, gpu.room // (2 * AT_ONCE)))
 
 
 def _batches(gpu: Any, needed: Sequence[int], numbers: Sequence[int]) -> Iterator[list[int]]:
