@@ -16,15 +16,17 @@ Work = Generator[Call, Any, object]
 
 
 class Together:
-    """Two pools of threads. One goes on with works up to their next calls, on all cores. The other has the engine carry
-    these out; those that wait for a thread meanwhile and are alike, together."""
+    """Pools of threads. One goes on with works up to their next calls, on all cores. Two have the engine carry these
+    out, so that short ones need not wait for long ones; those that wait meanwhile and are alike, together."""
 
     def __init__(self, works: Sequence[Work], engine: Any, card: int = 0) -> None:
         self._engine, self._works, self._left = engine, works, len(works)
         self._waiting: dict[Any, list[tuple[Work, Call, float]]] = defaultdict(list)
         self._changed, self._errors = threading.Condition(), list[BaseException]()
         self._going_on = ThreadPoolExecutor(cores(), initializer=engine.choose, initargs=(card,))
-        self._calling = ThreadPoolExecutor(engine.AT_ONCE, initializer=engine.begin, initargs=(card,))
+        self._long, self._short = (
+            ThreadPoolExecutor(count, initializer=engine.begin, initargs=(card,)) for count in engine.AT_ONCE
+        )
 
     def carry_out(self) -> None:
         """Return when all works have ended. An error that no work has asked for stops them all."""
@@ -36,7 +38,7 @@ class Together:
             for error in self._errors:
                 raise error
         finally:
-            for pool in (self._going_on, self._calling):
+            for pool in (self._going_on, self._long, self._short):
                 pool.shutdown(cancel_futures=True)
             for work in self._works:
                 work.close()
@@ -57,14 +59,14 @@ class Together:
     def _go_on(self, work: Work, answer: Any) -> None:
         """Give the work its answer, and note what it asks for next."""
         call = next_call(work, answer)
-        key, part = self._engine.alike(call) if call else (None, 0.0)
+        key, short, part = self._engine.alike(call) if call else (None, False, 0.0)
         with self._changed:
             if call is None:
                 self._left -= 1
                 self._changed.notify()
                 return
             self._waiting[key].append((work, call, part))
-        self._submit(self._calling, self._call, key)
+        self._submit(self._short if short else self._long, self._call, key)
 
     def _call(self, key: Any) -> None:
         """Have calls that are alike carried out: as many as wait and fit; none if others were faster."""

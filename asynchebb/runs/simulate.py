@@ -26,7 +26,7 @@ BLOCK = 256
 # Seconds that a call takes, about. On a GPU that is the time of all networks that run side by side, and to hand them
 # over takes a while, however little they do: a call is at least so many steps of one neuron, and at most so many steps
 # of the network or, over all stimuli, pixels.
-SECONDS, SECONDS_ON_GPU, STEPS_ON_GPU, NUMBERS_ON_GPU = 0.1, 1.0, 2**24, 2**22
+SECONDS, SECONDS_ON_GPU, STEPS_ON_GPU, NUMBERS_ON_GPU = 0.1, 2.0, 2**26, 2**22
 
 
 class Snapshot(NamedTuple):
@@ -77,8 +77,8 @@ def simulate(
 ) -> Iterator[Snapshot]:
     """Yield snapshots of the run, from the untrained network to the end, or only those `after` a given one.
 
-    `on_progress` is called several times a second (on a GPU, about once a second) with the number of Euler steps done,
-    those of tests included; at the end it is `run.steps_with_tests`.
+    `on_progress` is called several times a second (on a GPU, every two seconds or so) with the number of Euler steps
+    done, those of tests included; at the end it is `run.steps_with_tests`.
 
     >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2))
     >>> [(snapshot.step, snapshot.state.W.shape) for snapshot in ah.simulate(run)]
