@@ -141,7 +141,9 @@ class Engine(Protocol[NetworkT, StateT, TracesT]):
     With `from_rest` it sets the activity to rest at the onset of each stimulus; `settled`, an array (samples, n), takes
     the rates at the end of each, or those of spiking neurons over its second half, on average. `threads` says how many
     such calls may run side by side. An engine may also have `answers(calls)`, which carries out many `Call`s together
-    and gives the new state of each or an exception, and `advance_many(calls)`, which raises the first of those.
+    and gives the new state of each or an exception, and `advance_many(calls)`, which raises the first of those. For
+    runs side by side it says in how many threads for long and short calls (`AT_ONCE`), prepares those (`begin(card)`),
+    and those that only ask (`choose(card)`), and says what a call is best carried out with (`alike(call)`).
 
     >>> from asynchebb.engines import reference
     >>> engine: ah.contracts.Engine = reference

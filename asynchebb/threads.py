@@ -16,12 +16,6 @@ def cores() -> int:
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    with _libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
-        yield
-
-
-@contextmanager
 def one_thread() -> Iterator[None]:
     """One thread for everything: where there is a worker for each core, more would only compete."""
     import numba

@@ -4,23 +4,26 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_info
 
 import asynchebb as ah
 from asynchebb import metrics
+from asynchebb.engines import cpu
 
 
-def test_a_test_of_a_network_uses_one_thread_for_its_small_products(monkeypatch):
-    seen, cosines = [], metrics.reconstruction_cosines
-
-    def watched(*given):
-        seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
-        return cosines(*given)
-
-    monkeypatch.setattr(metrics, "reconstruction_cosines", watched)
-    network = ah.asynchronous(6, 9)
-    ah.respond(network, network.init(np.random.default_rng(0)), np.ones((2, 9)), 5, "reference")
-    assert {*seen} <= {1} and len(seen) >= len([p for p in threadpool_info() if p["user_api"] == "blas"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("active", [0, 1, 3, 4, 30, 41])
+def test_the_errors_of_a_test_are_those_of_the_cosines(dtype, active):
+    rng = np.random.default_rng(active)
+    W, x, Y = rng.random((41, 9)).astype(dtype), rng.random(9), np.zeros((21, 41), dtype)
+    Y[:, rng.permutation(41)[:active]] = rng.random(active)
+    Y[5:12] *= rng.random((7, 41)) < 0.5
+    Y[20] = 0
+    tolerance = 1e-6 if dtype == "float32" else 1e-14
+    found, of_nothing = np.empty((2, 21))
+    cpu.response().reconstruct(W, x, Y, found)
+    cpu.response().reconstruct(W, 0 * x, Y, of_nothing)
+    np.testing.assert_allclose(found, 1 - metrics.reconstruction_cosines(W, x, Y), rtol=0, atol=tolerance)
+    assert found[20] == 1 and (of_nothing == 1).all()
 
 
 activity = st.lists(st.floats(0, 100, allow_subnormal=False), min_size=2, max_size=30).map(np.array)

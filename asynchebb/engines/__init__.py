@@ -17,6 +17,7 @@ from asynchebb import equations
 from asynchebb.checks import InputError, at_least, stimuli, true_or_false, weights
 from asynchebb.contracts import Call, Engine
 from asynchebb.engines import traces
+from asynchebb.engines.together import Together
 from asynchebb.engines.traces import Traces
 from asynchebb.network import Network, State, float_type
 from asynchebb.threads import cores
@@ -205,29 +206,12 @@ def result_of(work: Generator[Call, State, Result], engine: str) -> Result:
             return end.value
 
 
-def side_by_side(works: Sequence[Generator[Call, State, object]], engine: str) -> None:
-    """Carry out the works together: the call that each of them waits for, then the next of each, and so on.
+def side_by_side(works: Sequence[Generator[Call, State, object]], engine: str, card: int = 0) -> None:
+    """Carry out the works side by side, on this one of the cards, by an engine that has `answers`.
 
     A call that cannot be carried out raises its error where it was asked for, and the others go on.
     """
-    try:
-        waiting = dict(enumerate(in_threads(lambda work: next(work, None), works, cores())))
-        while waiting := {number: one for number, one in waiting.items() if one is not None}:
-            found = answers([*waiting.values()], engine)
-            answered = [*zip((works[number] for number in waiting), found, strict=True)]
-            asked = in_threads(lambda given: _next_call(*given), answered, cores())
-            waiting = dict(zip([*waiting], asked, strict=True))
-    finally:
-        for work in works:
-            work.close()
-
-
-def _next_call(work: Generator[Call, State, object], answer: State | Exception) -> Call | None:
-    """What the work asks for next, once it has its answer; None at its end."""
-    try:
-        return work.throw(answer) if isinstance(answer, Exception) else work.send(answer)
-    except StopIteration:
-        return None
+    Together(works, module(engine, len(works)), card).carry_out()
 
 
 def advance_in_place(

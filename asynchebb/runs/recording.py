@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 # A snapshot of a small network that was computed this quickly is not worth saving: it stays in memory.
 NOT_WORTH_A_FILE, SMALL = 1.0, 2**22  # seconds since the last part, bytes
+FEW = 2**26  # bytes of weights in all snapshots, which are then written at once
 
 # The phase that a snapshot lies in, how many of its samples were shown, and the step since the start (`Run.stops`).
 Stop = tuple[int, int, int]
@@ -242,7 +243,7 @@ def write(
 def _assemble(
     run: Run, file: Path, parts: list[Part], stops: Sequence[Stop], attributes: dict[str, Any]
 ) -> dict[str, np.ndarray] | None:
-    """Write all parts to one NetCDF file; returns its content if all were in memory."""
+    """Write all parts to one NetCDF file; returns its content if that fits easily in memory."""
     from asynchebb.runs import netcdf
 
     shown = [sum(phase.samples for phase in run.phases[:p]) + sample for p, sample, _ in stops]
@@ -260,6 +261,8 @@ def _assemble(
     )
     sizes = {name: size for name, size in sizes.items() if size}
     needed = len(parts) * n * (n + m) * np.dtype(run.dtype).itemsize
+    if needed < FEW:
+        parts = [*map(_in_memory, parts)]
     if shutil.disk_usage(_parts_folder(file)).free < needed + 2**16:  # HDF5 would print a long error stack
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with (
@@ -280,6 +283,11 @@ def _assemble(
         if len(in_memory) < len(parts):
             _put_each(parts, shown, out)
     return whole if len(in_memory) == len(parts) else None
+
+
+def _in_memory(part: Part) -> dict[str, Any]:
+    with _arrays(part) as arrays:
+        return dict(arrays)
 
 
 def _joined(parts: list[dict[str, Any]]) -> dict[str, np.ndarray]:

@@ -24,8 +24,9 @@ from asynchebb.runs.run import Run
 BLOCK = 256
 
 # Seconds that a call takes, about. On a GPU that is the time of all networks that run side by side, and to hand them
-# over takes a while, however little they do: a call is at least so many steps of one neuron.
-SECONDS, SECONDS_ON_GPU, STEPS_ON_GPU = 0.1, 0.5, 2**24
+# over takes a while, however little they do: a call is at least so many steps of one neuron, and at most so many steps
+# of the network or, over all stimuli, pixels.
+SECONDS, SECONDS_ON_GPU, STEPS_ON_GPU, NUMBERS_ON_GPU = 0.1, 2.0, 2**26, 2**22
 
 
 class Snapshot(NamedTuple):
@@ -76,8 +77,8 @@ def simulate(
 ) -> Iterator[Snapshot]:
     """Yield snapshots of the run, from the untrained network to the end, or only those `after` a given one.
 
-    `on_progress` is called several times a second (on a GPU, about once a second) with the number of Euler steps done,
-    those of tests included; at the end it is `run.steps_with_tests`.
+    `on_progress` is called several times a second (on a GPU, every two seconds or so) with the number of Euler steps
+    done, those of tests included; at the end it is `run.steps_with_tests`.
 
     >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2))
     >>> [(snapshot.step, snapshot.state.W.shape) for snapshot in ah.simulate(run)]
@@ -158,7 +159,8 @@ def _stimuli(
     steps = hold * run.network.n
     least, largest, seconds = 1, BLOCK, SECONDS
     if on_gpu:
-        least, largest, seconds = max(1, STEPS_ON_GPU // steps), 4 * BLOCK, SECONDS_ON_GPU
+        least, seconds = max(1, STEPS_ON_GPU // steps), SECONDS_ON_GPU
+        largest = max(1, NUMBERS_ON_GPU // max(hold, run.network.m))
     if {*traces.PER_NEURON} & {*run.trace} - ({"y"} if on_gpu else set()):
         largest = max(1, 2 ** (23 if on_gpu else 22) // steps)
     piece = least = min(least, largest)

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from asynchebb import engines, equations, metrics
+from asynchebb import engines, equations
 from asynchebb.checks import InputError, at_least, stimuli
 from asynchebb.contracts import Call, Stimulus
 from asynchebb.engines import traces
 from asynchebb.measures import error, error_last, error_sd, factors_of
 from asynchebb.network import Network, State
-from asynchebb.threads import one_blas_thread
 
 
 class Error(NamedTuple):
@@ -29,7 +28,7 @@ class Response(NamedTuple):
     """What a test shows of a frozen network."""
 
     errors: np.ndarray  # (stimuli, steps): 1 − cos(x, Wᵀy) at each step
-    rates: np.ndarray  # (stimuli, n): at the end of each presentation; of spiking neurons, those read then (`read_out`)
+    rates: np.ndarray  # (stimuli, n): at the end of each presentation; of spiking neurons, `cpu.response` reads them
     mean_activity: np.ndarray  # (n,): rates, mean over all steps
     active: float  # neurons with y_i > 0, or a read-out above 0, mean over all steps
 
@@ -74,17 +73,18 @@ def responding(
     on_gpu: bool = False,
 ) -> Generator[Call, State, Response]:
     """`respond`, as the calls that it consists of; on a GPU a few large ones."""
+    from asynchebb.engines import cpu  # only now: to import Numba takes a while
+
     X = stimuli("X", X, network.m)
     at_least(1)("hold", hold)
     if not len(X):
         raise InputError("X holds no stimulus; a test needs at least one")
-    W = np.asarray(state.W)  # reconstructed in the network's own precision: half the time for float32
-    errors, rates = np.empty((len(X), hold)), np.empty((len(X), network.n), W.dtype)
     activity, active, spiking = np.zeros(network.n), 0.0, equations.spikes(network.dynamics)
     frozen = network.frozen()
     own = engines.prepare(frozen, state)
+    errors, rates = np.empty((len(X), hold)), np.empty((len(X), network.n), own.W.dtype)
     own = State(own.W, own.M, *(array.copy() for array in own[2:]))  # a frozen network does not touch W and M
-    h, fired, number = own.h.copy(), np.zeros(2, np.int64), 0
+    h, fired, compiled = own.h.copy(), np.zeros(2, np.int64), cpu.response()
     several = max(1, 2 ** (23 if on_gpu else 20) // (hold * network.n))  # in one call, which takes a while to begin
     if equations.has_third_variable(network.dynamics):
         several = 1  # it would go on from stimulus to stimulus
@@ -93,35 +93,17 @@ def responding(
         call = engines.call(frozen, own, X[start : start + several], hold, ("y",), from_rest)
         own = yield call
         fired += call.traces.fired
-        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            for Y in call.traces.y.reshape(len(call.X), hold, -1):
-                read = read_out(Y) if spiking else Y
-                cosines = [metrics.reconstruction_cosines(W, X[number], part) for part in _parts(read)]
-                errors[number] = 1 - np.concatenate(cosines)
-                rates[number] = read[-1]
-                activity += Y.mean(axis=0, dtype=np.float64) / len(X)
-                active += np.count_nonzero(read > 0) / (len(X) * hold)
-                number += 1
-                on_progress(number * hold)
+        stop = start + len(call.X)
+        shown, Y = np.array(X[start:stop], np.float64), call.traces.y.reshape(len(call.X), hold, -1)
+        means, counts = np.empty((len(shown), network.n)), np.empty(len(shown), np.int64)
+        compiled.respond(own.W, shown, Y, spiking, errors[start:stop], rates[start:stop], means, counts)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for mean, count in zip(means, counts, strict=True):
+                activity += mean / len(X)
+                active += int(count) / (len(X) * hold)
+        on_progress(stop * hold)
     traces.check_spikes(network.dynamics, fired)
     return Response(errors, rates, activity, float(active))
-
-
-def read_out(Y: np.ndarray) -> np.ndarray:
-    """The rates of spiking neurons at each step of a presentation: the mean over the second half of the steps so far.
-
-    A filtered spike train jumps by θ/τ at each spike, so that its value at one step says little.
-    """
-    on = Y.any(axis=0)
-    if 2 * np.count_nonzero(on) < Y.shape[1]:  # most are silent, and stay so
-        read = np.zeros_like(Y)
-        read[:, on] = read_out(Y[:, on])
-        return read
-    total, last = np.zeros((len(Y) + 1, Y.shape[1])), np.arange(1, len(Y) + 1)
-    np.cumsum(Y, axis=0, dtype=np.float64, out=total[1:])
-    means = total[1:] - total[last // 2]
-    means /= (last - last // 2)[:, None]
-    return means.astype(Y.dtype)
 
 
 def reconstruction_error(
@@ -180,8 +162,3 @@ def known(response: Response, state: State, X: np.ndarray, stimulus: Stimulus) -
         stimulus=stimulus,
         **factors_of(stimulus),
     )
-
-
-def _parts(Y: np.ndarray, steps: int = 50) -> list[np.ndarray]:
-    """The rates of some steps at a time: at first many neurons may be active, and soon few."""
-    return [Y[start : start + steps] for start in range(0, len(Y), steps)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, nullcontext
@@ -90,21 +90,14 @@ def _side_by_side(runs: Sequence[Run]) -> int:
 
 
 def _carry_out(works: Sequence[tuple[Run, Generator[Call, State, None]]], engine: str, number: int) -> None:
-    """Carry out the runs side by side. Those with the same equations take steps of about the same length, so that none
-    of them waits for another; those with others go on beside them."""
-    alike: dict[Any, list[Generator[Call, State, None]]] = defaultdict(list)
-    for run, work in works:
-        alike[type(run.network.dynamics), type(run.network.rule), type(run.network.schedule)].append(work)
-
-    def carry_out(some: list[Generator[Call, State, None]]) -> None:
-        if engine == "gpu":
-            device.choose(number)
-        engines.side_by_side(some, engine)
-
+    """Carry out the runs: on a GPU side by side."""
     if engine == "gpu":
         device.choose(number)
         gpu.load([*_programs(run for run, _ in works)])
-    list(engines.in_threads(carry_out, [*alike.values()], len(alike)))
+        engines.side_by_side([work for _, work in works], engine, number)
+    else:
+        for _, work in works:
+            engines.result_of(work, engine)
 
 
 def _programs(runs: Iterable[Run]) -> Iterator[tuple[Network, int, bool, np.dtype]]:

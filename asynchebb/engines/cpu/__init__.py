@@ -34,7 +34,7 @@ from asynchebb.threads import cores
 
 # The files that the loop is made of, for one core or for all; each is given what the ones before it define.
 FILES = {False: ("columns", "lanes", "firing", "loop"), True: ("columns", "lanes", "wide", "firing", "loop")}
-KERNELS = "kernels"
+KERNELS, RESPONSE = "kernels", "response"
 
 # What `kernels.py` makes of the equations of each kind of record, and what each function takes after their constants.
 FUNCTIONS = {
@@ -300,6 +300,17 @@ def _kernels(kind: str, cls: type, dtype: np.dtype) -> dict[str, int]:
             addresses[function] = kernel.address
         _note_compiled(name)
     return addresses
+
+
+@cache
+def _response() -> ModuleType:
+    return _import_copy(RESPONSE, f"asynchebb_{RESPONSE}_{_digest(_text(RESPONSE))}")
+
+
+def response() -> ModuleType:
+    """`response.py`, whose functions are compiled when they are first called, or were before."""
+    with _compiling:
+        return _response()
 
 
 def functions(kind: str, cls: type) -> dict[str, str]:

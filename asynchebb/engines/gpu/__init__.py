@@ -27,6 +27,10 @@ from asynchebb.engines.traces import Traces
 from asynchebb.network import VANISHING, Network, State
 from asynchebb.threads import cores
 
+AT_ONCE = 24, 8  # threads that have long and short calls carried out: a GPU has 32 queues
+SHORT = 2**15  # steps: a test, or a stimulus of one, which is not to wait for training
+BATCH = 2**27  # bytes that each of them has on the GPU and on the host
+
 Kind = tuple[tuple[type, type, type], np.dtype, Geometry]  # networks that one program runs
 
 
@@ -67,6 +71,32 @@ def answers(calls: Sequence[Call]) -> list[State | Exception]:
             for k, error in _run_or_split(gpu, calls, needed, batch):
                 found[k] = error
     return found
+
+
+def choose(card: int) -> None:
+    """Use this card in this thread."""
+    device.choose(card)
+
+
+def begin(card: int) -> None:
+    """Prepare this thread for calls on this card, before much runs there: to allocate memory waits for all of it."""
+    choose(card)
+    gpu = device.current()
+    with gpu.failures(), suppress(Full), gpu.channels(1) as [channel]:
+        channel.provide(_largest(gpu))
+
+
+def alike(call: Call) -> tuple[tuple[Kind, bool], bool, float]:
+    """The first is the same for calls that one program runs, if they are long or if they are short; the second says
+    whether this one is short, and the last is its part of a batch."""
+    gpu = device.current()
+    kind, short = _kind(gpu, call, 1), len(call.X) * call.hold < SHORT
+    return (kind, short), short, bytes_of(call, kind[2]) / _largest(gpu)
+
+
+def _largest(gpu: Any) -> int:
+    """The bytes of a batch, unless a single call takes more."""
+    return int(min(BATCH, gpu.room // (2 * sum(AT_ONCE))))
 
 
 def _batches(gpu: Any, needed: Sequence[int], numbers: Sequence[int]) -> Iterator[list[int]]:

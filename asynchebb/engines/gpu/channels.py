@@ -34,6 +34,11 @@ class Channel:
         self.there: Any = None
         self.size, self.here = 0, np.empty(0, np.uint8)
 
+    def provide(self, size: int) -> None:
+        """Have memory for any batch of this size."""
+        self._allocate(size)
+        self.here = self.card.page_locked(size)
+
     def reserve(self, batch: Batch) -> None:
         """Have memory for the batch, and an eighth more, since the next may be larger."""
         if self.size < batch.size:
