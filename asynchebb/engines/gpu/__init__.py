@@ -31,6 +31,8 @@ AT_ONCE = 24, 8  # threads that have long and short calls carried out: a GPU has
 SHORT = 2**15  # steps: a test, or a stimulus of one, which is not to wait for training
 BATCH = 2**27  # bytes that each of them has on the GPU and on the host
 
+LONG = 200  # steps: in so many, neurons that were all active at rest are silent for most of the time
+
 Kind = tuple[tuple[type, type, type], np.dtype, Geometry]  # networks that one program runs
 
 
@@ -218,17 +220,19 @@ def geometry_of(gpu: Any, network: Network, hold: int, from_rest: bool, dtype: n
     if equations.has_memory(type(network.dynamics)) or equations.window(network.schedule):
         return of.all
     together = next((one for one in of.clusters if network.n <= one.cluster * program.OWNED), of.all)
-    return _apart(of, network, hold, from_rest) or together
+    return _apart(of, network, hold, from_rest, together) or together
 
 
-def _apart(of: Geometries, network: Network, hold: int, from_rest: bool) -> Geometry | None:
+def _apart(of: Geometries, network: Network, hold: int, from_rest: bool, together: Geometry) -> Geometry | None:
     """With awake neurons apart, if most of the others can be left asleep."""
     closed = quiet(cast(Any, network.schedule), hold)  # up to the step at which silent neurons may learn
     if not getattr(network.dynamics, "additive", False) or (closed < hold - 1 and not _stays(network.rule)):
         return None
     if network.n <= of.few.slots:  # all of them may be awake
         return of.few
-    # Does inhibition move a silent neuron out of reach? Else more are active, and from rest all are at first.
+    if from_rest and together.cluster and hold < LONG and network.n > of.more.slots:  # all are active at first
+        return None
+    # Does inhibition move a silent neuron out of reach? Else more are active.
     if from_rest or not network.dynamics.step(0.0, -1.0)[0] < 0:
         return None if _always_learns(network.schedule, hold) else of.more
     # Where neurons learn rarely, more are active; and they may have done so before they were frozen.

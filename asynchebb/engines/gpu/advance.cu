@@ -45,19 +45,19 @@ KERNEL(advance, Net* nets) {
         feed_forward(net, x, pixels);
         sync();
         SPENT(ON_WX)
-        int k = 0, length = net.lazy ? 4 : (int)net.hold;  // of a spell in which all neurons are run
+        int k = 0, spell = net.lazy ? SHORTEST : (int)net.hold;  // for how many steps all neurons are run
         while (k < net.hold) {
 #if FEW
             bool again = true;
             while (net.lazy && again && net.hold - k >= WORTHWHILE)
-                k = run_few(net, memory, x, pixels, hold_start, k, again);
+                k = run_few(net, memory, x, pixels, hold_start, k, again, spell);
             if (k == net.hold) break;
 #endif
-            int steps = net.hold - k < length ? (int)net.hold - k : length;
+            int steps = net.hold - k < spell ? (int)net.hold - k : spell;
             refresh_all(net, shared);
             run_all(net, shared, x, pixels, hold_start, k, steps);
             SPENT(ON_ALL)
-            k += steps, length = length < 16 ? 2 * length : length;
+            k += steps;
         }
         fold(net, shared, x, pixels);
         SPENT(ON_FOLDING)

@@ -263,13 +263,18 @@ DEVICE void wake(Awake& res, int slots, int waking, int now, int k) {
 }
 
 // Run the awake neurons from step k on, and look after the others. Gives the step that was reached: k if there are too
-// many of them. `again` says that it may do so from there on; else all neurons take some steps.
-DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long hold_start, int k, bool& again) {
+// many of them. `again` says that it may do so from there on; else all neurons take so many steps: more if it was tried in
+// vain.
+DEVICE int run_few(
+    Net& net, Awake& res, const real* x, int pixels, long long hold_start, int k, bool& again, int& spell) {
     Chosen chosen = choose(k);
     int slots = chosen.slots, end = chosen.end, start = k, now = 0;
     SPENT(ON_CHOOSING)
     again = false;
-    if (end == k) return k;
+    if (end == k) {
+        spell = SHORTEST;
+        return k;
+    }
     bool traced = net.trace_active || net.trace_updates || net.trace_y || net.trace_burst;
     for EACH(j, 2 * RATES) res.y[j] = 0;
     if (THREAD == 0) res.shared.active[0] = res.shared.active[1] = res.shared.active[2] = 0, res.odd = 0;
@@ -348,5 +353,6 @@ DEVICE int run_few(Net& net, Awake& res, const real* x, int pixels, long long ho
     }
     SPENT(ON_FAR)
     again = !odd && k - start >= WORTHWHILE && k < net.hold - 1;
+    spell = k > start ? SHORTEST : spell < WORTHWHILE ? 2 * spell : WORTHWHILE;
     return k;
 }

@@ -7,6 +7,7 @@
 // translated from Python.
 
 #define WORTHWHILE 16  // steps for which it pays to run few neurons apart
+#define SHORTEST 4     // after which it is tried again
 #define SMALLEST_SCALE ((real)1e-9)  // a row whose scale or s has come down to this is brought back to 1
 #define ROW(name) (global(net.numbers) + (name) * net.stride)
 #define COUNT(name) (global(net.counts) + (name) * net.stride)

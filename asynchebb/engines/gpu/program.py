@@ -66,7 +66,7 @@ class Geometries(NamedTuple):
 
 
 FOR_FLOATS = Geometries(
-    Geometry(128, blocks=2, slots=160, registers=160, floor=0.9, foreseen=48, wakes=40),
+    Geometry(128, blocks=2, slots=160, registers=160, floor=0.95),
     Geometry(256, slots=256, registers=160, floor=0.98, foreseen=32, wakes=48),
     Geometry(256, slots=256, registers=160, floor=0.95, wakes=40),
     Geometry(512, blocks=2),
