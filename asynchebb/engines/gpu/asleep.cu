@@ -351,7 +351,7 @@ DEVICE int run_few(
         int active = list_active(net, res.shared);
         update(net, x, pixels, active, hold_start + k - 1);
     }
-    SPENT(ON_FAR)
+    SPENT(ON_CLOSING)
     again = !odd && k - start >= WORTHWHILE && k < net.hold - 1;
     spell = k > start ? SHORTEST : spell < WORTHWHILE ? 2 * spell : WORTHWHILE;
     return k;
