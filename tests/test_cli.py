@@ -64,7 +64,7 @@ def test_parameters_are_typed_as_the_values_they_are(tmp_path):
     done = call(
         *("run", *SMALL, "--model", "discrete", "--rule", "Foldiak(p=0.1)", "--dynamics", "Projected(dt=0.02)"),
         *("--schedule", "Asynchronous(r_b=2, r_r=50)", "--weights", "Gaussian(rectified=True)", "--seed", "3"),
-        *("--dtype", "float64", "--engine", "reference", "--out", tmp_path / "one.nc"),
+        *("--dtype", "float64", "--engine", "reference", "--snapshots", "1", "--out", tmp_path / "one.nc"),
     )
     assert done.returncode == 0, done.stderr
     with ah.open_run(tmp_path / "one.nc") as dataset:

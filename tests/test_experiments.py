@@ -24,7 +24,7 @@ from asynchebb.reproduction.scale import SCALES
 from asynchebb.sweeps import executors
 
 ALL_CLAIMS = [claim for module in EXPERIMENTS.values() for claim in module.CLAIMS]
-SMOKE = ("reproduce", "--scale", "smoke", "--engine", "reference")
+SMOKE = ("reproduce", "--scale", "smoke")
 
 
 # Judging
@@ -280,7 +280,7 @@ def a_damaged_run_is_named_and_run_again_and_the_others_are_only_drawn_again(fol
 
 
 def killed_at_any_moment_it_goes_on_and_ends_in_the_same_numbers(folder, other):
-    command = [COMMAND, *SMOKE, "fig3", "--out", str(other)]
+    command = [COMMAND, *SMOKE, "robustness", "--out", str(other)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     kept = other / "sweep" / "runs"
     deadline = time.monotonic() + 60
@@ -289,8 +289,8 @@ def killed_at_any_moment_it_goes_on_and_ends_in_the_same_numbers(folder, other):
     process.send_signal(signal.SIGKILL)
     process.wait()
     done = len([*kept.glob("*.json")])
-    assert 5 <= done < len(EXPERIMENTS["fig3"].runs(SCALES["smoke"]))
-    assert call(*SMOKE, "fig3", "--out", other).returncode == 0
+    assert 5 <= done < len(EXPERIMENTS["robustness"].runs(SCALES["smoke"]))
+    assert call(*SMOKE, "robustness", "--out", other).returncode == 0
     wanted = {claim["id"]: claim for claim in without_times(folder)["claims"]}
     for claim in without_times(other)["claims"]:
         assert claim == wanted[claim["id"]]
@@ -334,7 +334,7 @@ def a_run_that_fails_is_named_and_the_rest_is_reported(folder):
 
 def results_open_runs_by_the_experiments_own_names(folder):
     runs = fig3.runs(SCALES["smoke"])
-    results = Results(runs, folder / "sweep" / "runs", "reference")
+    results = Results(runs, folder / "sweep" / "runs", "cpu")
     kept = results[PRESET, "discrete", 0]
     assert kept["W"].shape[1:] == (SCALES["smoke"].n, 36) and len(results) == len(runs)
     assert ends(kept) == [
@@ -351,7 +351,7 @@ def test_a_movie_of_a_whole_run_has_a_frame_for_each_snapshot(tmp_path):
     from PIL import Image
 
     run = ah.Run(ah.asynchronous(20, 36), [ah.Phase(ah.Crossbars(6), 8, hold=20, snapshots=4)])
-    ah.record(run, tmp_path / "run.nc", engine="reference").close()
+    ah.record(run, tmp_path / "run.nc").close()
     done = call("movie", "run.nc", "--neurons", 9, "--seconds", 2, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     with Image.open(tmp_path / "run.gif") as movie:

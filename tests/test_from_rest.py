@@ -77,7 +77,7 @@ def test_a_run_knows_whether_it_is_from_rest_and_runs_kept_before_there_was_such
 
 
 def test_a_run_from_rest_that_was_broken_off_ends_in_the_same_bits(tmp_path, engine):
-    run = ah.Run(NETWORK, [ah.Phase(BARS, 12, 40, snapshots=3, from_rest=True)])
+    run = ah.Run(NETWORK, [ah.Phase(BARS, 12, 40, snapshots=3, from_rest=True)], ah.Probe(BARS, 10, 60, from_rest=True))
     whole = [*ah.simulate(run, engine)]
     rest = [*ah.simulate(run, engine, after=whole[1])]
     assert np.array_equal(whole[-1].state.W, rest[-1].state.W)
@@ -107,20 +107,7 @@ def test_presets_are_read_by_name():
         ah.continuous(reading="mine")
 
 
-SMALL = (
-    "--stimulus",
-    "Crossbars(6)",
-    "--n",
-    20,
-    "--samples",
-    6,
-    "--hold",
-    20,
-    "--snapshots",
-    1,
-    "--engine",
-    "reference",
-)
+SMALL = ("--stimulus", "Crossbars(6)", "--n", 20, "--samples", 6, "--hold", 20, "--snapshots", 1)
 
 
 def test_the_command_line_shows_stimuli_as_the_reading_does_unless_it_is_told(tmp_path):
@@ -142,7 +129,9 @@ def test_the_command_line_shows_stimuli_as_the_reading_does_unless_it_is_told(tm
 
 
 def test_a_sweep_varies_the_onset_and_its_models_keep_the_reading(tmp_path):
-    run = ah.Run(ah.asynchronous(15, 36, reading="notebook"), [ah.Phase(BARS, 4, 20, snapshots=1)])
+    run = ah.Run(
+        ah.asynchronous(15, 36, reading="notebook"), [ah.Phase(BARS, 4, 20, snapshots=1)], ah.Probe(BARS, 5, 50)
+    )
     dataset = ah.sweep(run, {"from_rest": [False, True]}, tmp_path, engine="reference", workers=1, progress=False)
     assert list(dataset.from_rest.values) == [False, True] and len({*dataset.run.values}) == 2
     runs = list(grid(run, {"model": ["discrete", "continuous"]}))

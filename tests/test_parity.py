@@ -144,7 +144,7 @@ def test_a_large_network_on_all_cores_has_the_same_bits_as_on_one(dynamics, rule
         available = numba.get_num_threads()
         numba.set_num_threads(cores or available)
         try:
-            return ah.advance(network, state, X, 60, engine, ("active",), from_rest)
+            return ah.advance(network, state, X, 40, engine, ("active",), from_rest)
         finally:
             numba.set_num_threads(available)
 

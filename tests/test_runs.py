@@ -74,9 +74,9 @@ def test_an_array_is_known_by_its_contents():
 
 def test_snapshots_follow_advance_whatever_their_number(engine):
     """The same stimuli and the same bits, looked at once or often."""
-    network = ah.asynchronous(n=20, m=36)
-    often = [*ah.simulate(ah.Run(network, ah.Phase(ah.Crossbars(6), 300, 5, snapshots=7)), engine)]
-    once = [*ah.simulate(ah.Run(network, ah.Phase(ah.Crossbars(6), 300, 5, snapshots=1)), engine)]
+    network, probe = ah.asynchronous(n=20, m=36), ah.Probe(ah.Crossbars(6), samples=5, hold=20)
+    often = [*ah.simulate(ah.Run(network, ah.Phase(ah.Crossbars(6), 300, 5, snapshots=7), probe), engine)]
+    once = [*ah.simulate(ah.Run(network, ah.Phase(ah.Crossbars(6), 300, 5, snapshots=1), probe), engine)]
     assert [snapshot.step for snapshot in once] == [0, 1500] and len(often) == 8
     assert all(np.array_equal(a, b) for a, b in zip(often[-1].state, once[-1].state, strict=True))
     assert not any(np.shares_memory(often[k].state.W, often[k + 1].state.W) for k in range(7))
@@ -262,7 +262,8 @@ def test_parts_are_those_of_one_engine_and_nothing_of_another_is_removed(tmp_pat
 
 def test_a_run_that_diverges_stops_says_where_and_keeps_what_was_good(tmp_path, engine):
     network = ah.Network(n=10, m=36, rule=Exploding(), schedule=ah.Discrete())
-    run = ah.Run(network, ah.Phase(ah.Crossbars(6), 200, 2, snapshots=20))
+    probe = ah.Probe(ah.Crossbars(6), samples=5, hold=20)
+    run = ah.Run(network, ah.Phase(ah.Crossbars(6), 200, 2, snapshots=20), probe)
     with pytest.raises(ah.Diverged, match=r"no longer finite at step \d+.*Exploding\(eta=0.5\)") as diverged:
         ah.record(run, tmp_path, engine)
     step = diverged.value.step

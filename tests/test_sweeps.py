@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray
+from filelock import FileLock
 from packaging.version import Version
 from test_cli import COMMAND, call, call_here, refused
 
@@ -27,6 +28,7 @@ from asynchebb.sweeps.dataset import table
 
 BASE = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=30, hold=20, snapshots=1))
 VARY = {"schedule.r_b": [0.5, 1, 2], "seed": range(2)}
+TESTED = ah.Probe(ah.Crossbars(6), samples=5, hold=20)  # shorter than usual, for the reference engine
 
 # A sweep that two cores are at for some seconds; as options, and as what they say.
 LONGER = ["--stimulus", "Crossbars(6)", "--n", "100", "--samples", "600", "--hold", "500"]
@@ -39,12 +41,15 @@ def same_folders(one, other):
     return names[0] == names[1] and filecmp.cmpfiles(one, other, names[0], shallow=False)[1:] == ([], [])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory):
-    """The longer sweep, run in peace."""
-    out = tmp_path_factory.mktemp("undisturbed") / "sweep"
-    done = call("sweep", "run", *LONGER, "--workers", 2, "--out", out)
-    assert done.returncode == 0, done.stderr
+    """The longer sweep, run in peace; once for all of the tests' processes."""
+    here = tmp_path_factory.getbasetemp()
+    out = (here.parent if "PYTEST_XDIST_WORKER" in os.environ else here) / "undisturbed"
+    with FileLock(f"{out}.lock"):
+        if not out.exists():
+            done = call("sweep", "run", *LONGER, "--workers", 2, "--out", out)
+            assert done.returncode == 0, done.stderr
     return out
 
 
@@ -277,7 +282,7 @@ def test_a_run_that_fails_is_kept_with_its_error_and_the_others_go_on(tmp_path):
         "stimulus": [ah.Crossbars(6), Refusing(6, unless=str(switch))],
         "rule": [ah.Hebbian(), Exploding()],
     }
-    discrete = ah.Run(ah.discrete(20, 36), BASE.phases)
+    discrete = ah.Run(ah.discrete(20, 36), BASE.phases, TESTED)
     with pytest.warns(UserWarning, match="3 of 4 runs failed; see dataset.failure"):
         dataset = ah.sweep(discrete, vary, tmp_path / "F", workers=2, engine="reference")  # compiles nothing
     assert dataset.error.notnull().values.tolist() == [[True, False], [False, False]]
@@ -572,8 +577,8 @@ def test_a_run_files_may_be_read_without_this_package(tmp_path):
 
 
 def test_a_damaged_run_is_put_aside_and_run_again_and_one_of_an_unknown_digest_is_kept(tmp_path, capsys):
-    axes = {"seed": range(3)}
-    ah.sweep(BASE, axes, tmp_path / "F", engine="reference", progress=False)
+    base, axes = ah.Run(BASE.network, BASE.phases, TESTED), {"seed": range(3)}
+    ah.sweep(base, axes, tmp_path / "F", engine="reference", progress=False)
     files = sorted((tmp_path / "F" / "runs").glob("*.nc"))
     whole = {file: file.read_bytes() for file in files}
     files[0].write_bytes(whole[files[0]][:-100])
@@ -582,7 +587,7 @@ def test_a_damaged_run_is_put_aside_and_run_again_and_one_of_an_unknown_digest_i
     files[1].write_bytes(spoilt)
     measured = files[2].with_suffix(".json")
     measured.write_text(json.dumps({k: v for k, v in json.loads(measured.read_text()).items() if k != "sha256"}))
-    ah.sweep(BASE, axes, tmp_path / "F", engine="reference", progress=False)
+    ah.sweep(base, axes, tmp_path / "F", engine="reference", progress=False)
     said = capsys.readouterr().err
     assert str(files[0]) in said and str(files[1]) in said and str(files[2]) not in said
     assert {file: file.read_bytes() for file in files} == whole

@@ -89,7 +89,7 @@ def threads(network: Network) -> int:
 
 def each(n, *values):
     """One value per neuron, where an equation may return a single one for all."""
-    return (np.array(np.broadcast_to(value, n)) for value in values)
+    return (np.full(n, value) for value in values)
 
 
 def column(z_i):
