@@ -652,6 +652,19 @@ def test_cupy_is_not_imported_unless_it_is_asked_for():
     assert subprocess.run([os.sys.executable, "-c", code]).returncode == 0
 
 
+@needs_compiler
+@pytest.mark.parametrize(
+    ("dynamics", "schedule"), [(ah.Potential(), ah.Asynchronous(0.3, 10)), (ah.Projected(), ah.Discrete())], ids=repr
+)
+def test_it_makes_no_difference_which_threads_of_a_block_are_ahead(dynamics, schedule, host, monkeypatch):
+    network = ah.Network(150, 36, dynamics, ah.Oja(0.01), schedule)
+    state, X = network.init(np.random.default_rng(0)), BARS.sample(np.random.default_rng(1), 2)
+    in_turn, _ = ah.advance(network, state, X, 120, "gpu", from_rest=True)
+    monkeypatch.setattr(host, "words", f"#define IN_ANY_ORDER 1\n{host.words}")
+    in_any_order, _ = ah.advance(network, state, X, 120, "gpu", from_rest=True)
+    assert all(map(np.array_equal, in_turn, in_any_order))
+
+
 # On a GPU
 
 
