@@ -123,13 +123,14 @@ def test_each_control_of_the_network_acts_at_once(live, page):
     eventually(lambda: setting(live).networks[0].dynamics == ah.Potential())
     page.select_option("#model", "discrete")
     eventually(lambda: page.inner_text(".network h2") == "discrete · η 0.01" and page.is_disabled("#r_b"))
+    page.fill("#seed", "5")
+    page.fill("#n", "25")
     page.fill("#hold", "0")
     page.press("#hold", "Enter")
     eventually(lambda: "hold is 0; it must be a whole number of at least 1" in page.inner_text("#message"))
+    page.wait_for_timeout(300)  # some frames, of which the first shows all controls anew
     assert setting(live).hold == 100
-    page.fill("#seed", "5")
-    page.fill("#n", "25")
-    page.click("#reset")
+    page.click("#reset")  # with what was typed, whatever was shown meanwhile
     eventually(lambda: live.state.W.shape[0] == 25 and setting(live).seed == 5)
 
 

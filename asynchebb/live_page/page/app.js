@@ -219,7 +219,8 @@ function neuron() {
 
 // Controls: they show what the server says, so that two pages agree
 
-let shown = "";
+let shown = "", told = {};  // what the server last said of each control
+const UNTIL_RESET = ["n", "seed"];  // what is typed here is not sent before: it stays unless the server says something new
 const which = () => header.setting.networks.length > 1 ? +document.querySelector("[name=which]:checked").value : 0;
 
 function controls(setting) {
@@ -234,7 +235,9 @@ function controls(setting) {
   options($("stimulus"), setting.stimuli, plain);
   options($("dynamics"), setting.all_dynamics, name => name.split("(")[0]);
   for (const [id, value] of Object.entries({...values, stimulus: setting.stimulus, dynamics: setting.dynamics})) {
-    if (document.activeElement !== $(id) || $(id).tagName === "SELECT") $(id).value = value ?? "";
+    const typed = UNTIL_RESET.includes(id) && told[id] === value;
+    if (!typed && (document.activeElement !== $(id) || $(id).tagName === "SELECT")) $(id).value = value ?? "";
+    told[id] = value;
   }
   for (const id of ["r_b", "r_r", "eta"]) $(id).disabled = present[id] == null;
   $("plasticity").checked = setting.plasticity;
