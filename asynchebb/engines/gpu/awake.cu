@@ -1,7 +1,7 @@
 // Awake neurons apart: those that are active or may soon be.
 //
 // Each of them has a slot: a place for its state, a row and a column of the weights between those that are awake (the
-// tile). A team of four threads shares four rows or more: each has a quarter of the columns, of the first ones a copy in
+// tile). A team of four threads shares three rows or more: each has a quarter of the columns, of the first ones a copy in
 // registers. So a rate that is read serves several rows, and a step is a sweep over the columns, some shuffles, one barrier
 // of the warps that have slots, and little else.
 //
@@ -369,4 +369,6 @@ DEVICE int take_any_steps(const Block& block, bool traced) {
 }
 
 // Does this warp take part?
-DEVICE bool has_slots(int slots) { return slots > WARP * (three_rows(slots) ? 24 : 32); }
+DEVICE bool has_slots(int slots) {
+    return slots > WARP * (three_rows(slots) ? Layout<3>::PER_WARP : Layout<4>::PER_WARP);
+}

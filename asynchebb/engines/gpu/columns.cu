@@ -19,15 +19,15 @@
 #define WARPS (THREADS / 32)
 
 // Per neuron: u, y, a and h; b = Wx; what its rows of W and M are still to be multiplied by, and how often x is to be
-// added; the inhibition M̂ y; by how much its rows grow at an update; its y before the last step, or
-// what a spike adds to it; the mean of its y over the
-// second half of a presentation; the sum of its y over all of it; what other teams add to the inhibition (`lateral`).
+// added; the inhibition M̂ y; by how much its rows grow at an update; its y before the last step, or what a spike adds to
+// it; the mean of its y over the second half of a presentation; the sum of its y over all of it; what other teams add to
+// the inhibition (`lateral`).
 enum {
     U, Y, A, H, B, S, SCALE, SHIFT, INHIBITION, GAIN_W, GAIN_M, BEFORE, MEAN, ALL_RATES, TEAMS,
     NUMBER_ROWS = TEAMS + 3
 };
 enum { C, SPIKES, COUNT_ROWS };                       // steps since the last update; spikes in the window
-// Neurons with y ≠ 0; others; pixels with x ≠ 0; see `fold.cu`; since which step a neuron sleeps (`awake.cu`).
+// Neurons with y ≠ 0; others; pixels with x ≠ 0; see `fold.cu`; since which step a neuron sleeps (`asleep.cu`).
 enum { ACTIVE, LISTED, PIXELS, FRESH, FRESH_W, SINCE, LIST_ROWS };
 enum { GROWN, OPENED, TRUTH_ROWS };                   // has the row of M grown; is the gate open
 

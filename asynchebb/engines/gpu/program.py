@@ -67,7 +67,7 @@ class Geometries(NamedTuple):
 
 FOR_FLOATS = Geometries(
     Geometry(128, blocks=2, slots=160, registers=160, floor=0.95),
-    Geometry(256, slots=256, registers=160, floor=0.98, foreseen=32, wakes=48),
+    Geometry(256, slots=256, registers=160, floor=0.98, wakes=48),
     Geometry(256, slots=256, registers=160, floor=0.95, wakes=40),
     Geometry(512, blocks=2),
     tuple(Geometry(128, blocks=3, cluster=size) for size in (1, 2, 4, 8, 16)),
