@@ -54,11 +54,6 @@ class Memory:
         ctypes.memset(self.ptr, value, size)
 
 
-class Stream(nullcontext):
-    def synchronize(self):
-        pass
-
-
 class Host(Card):
     """What `device.Cuda` does, in the memory of this process."""
 
@@ -102,7 +97,10 @@ class Host(Card):
         return np.full(size, 0xFF, np.uint8)
 
     def stream(self):
-        return Stream()
+        return nullcontext()
+
+    def wait_for(self, stream):
+        pass
 
     def free_memory(self):
         return self.room

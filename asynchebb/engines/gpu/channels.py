@@ -57,7 +57,7 @@ class Channel:
 
     def begin(self, batch: Batch, program: Program, geometry: Geometry) -> None:
         """Hand the batch over, run it, and fetch what it gives."""
-        self.stream.synchronize()  # a call that was interrupted may still be running
+        self.card.wait_for(self.stream)  # a call that was interrupted may still be running
         batch.fill(self.here, self.there.ptr)
         with self.stream:
             self.there.copy_from_host_async(self.here.ctypes.data, batch.given.stop)
@@ -68,7 +68,7 @@ class Channel:
 
     def end(self, batch: Batch) -> None:
         """Wait for it."""
-        self.stream.synchronize()
+        self.card.wait_for(self.stream)
         batch.take_back(self.here)
 
 

@@ -147,6 +147,12 @@ class Cuda(Card):
     def stream(self) -> Any:
         return self.cupy.cuda.Stream(non_blocking=True)
 
+    def wait_for(self, stream: Any) -> None:
+        """Sleep until all is done: to synchronize the stream would keep a core busy, which others need."""
+        event = self.cupy.cuda.Event(block=True, disable_timing=True)
+        event.record(stream)
+        event.synchronize()
+
     def memory(self, size: int) -> Any:
         cuda = self.cupy.cuda
         try:
