@@ -31,7 +31,9 @@ AT_ONCE = 24, 8  # threads that have long and short calls carried out: a GPU has
 SHORT = 2**15  # steps: a test, or a stimulus of one, which is not to wait for training
 BATCH = 2**27  # bytes that each of them has on the GPU and on the host
 
-LONG = 200  # steps: in so many, neurons that were all active at rest are silent for most of the time
+# Hundreds of neurons are active in networks that are shown stimuli for fewer steps than LONG, or that learn again after
+# SOON or less.
+LONG, SOON = 200, 50
 
 Kind = tuple[tuple[type, type, type], np.dtype, Geometry]  # networks that one program runs
 
@@ -219,32 +221,46 @@ def geometry_of(gpu: Any, network: Network, hold: int, from_rest: bool, dtype: n
         return program.SHARED_BY._replace(wide=2 ** (blocks.bit_length() - 1)) if blocks > 1 else of.all
     if equations.has_memory(type(network.dynamics)) or equations.window(network.schedule):
         return of.all
-    together = next((one for one in of.clusters if network.n <= one.cluster * program.OWNED), of.all)
-    return _apart(of, network, hold, from_rest, together) or together
+    crowded = next((one for one in of.clusters if network.n <= one.cluster * program.OWNED), of.all)
+    return _apart(of, network, hold, from_rest) or crowded
 
 
-def _apart(of: Geometries, network: Network, hold: int, from_rest: bool, together: Geometry) -> Geometry | None:
-    """With awake neurons apart, if most of the others can be left asleep."""
+def _apart(of: Geometries, network: Network, hold: int, from_rest: bool) -> Geometry | None:
+    """With awake neurons apart, unless too few of the others can be left asleep."""
     closed = quiet(cast(Any, network.schedule), hold)  # up to the step at which silent neurons may learn
     if not getattr(network.dynamics, "additive", False) or (closed < hold - 1 and not _stays(network.rule)):
         return None
     if network.n <= of.few.slots:  # all of them may be awake
         return of.few
-    if from_rest and together.cluster and hold < LONG and network.n > of.more.slots:  # all are active at first
-        return None
-    # Does inhibition move a silent neuron out of reach? Else more are active.
+    again, fits = _again(network.schedule, hold), network.n <= of.more.slots
+    # Does inhibition move a silent neuron out of reach? Else more are active, and if shown from rest, all at first.
     if from_rest or not network.dynamics.step(0.0, -1.0)[0] < 0:
-        return None if _always_learns(network.schedule, hold) else of.more
-    # Where neurons learn rarely, more are active; and they may have done so before they were frozen.
-    rarely = closed == hold - 1 or network == network.frozen()
-    return of.many if rarely else of.few
+        crowded = again == 0 or (not fits and (hold < LONG or again <= SOON))
+        return None if crowded else of.more
+    # Where neurons learn rarely, or even at the lowest rates, more are active.
+    rarely, at_any_rate = closed == hold - 1, _learns_at_any_rate(network.schedule, hold)
+    if not fits and ((hold < LONG and (rarely or at_any_rate)) or (at_any_rate and again > SOON)):
+        return None
+    return of.many if rarely or network == network.frozen() else of.few  # and they may have been so before
 
 
-def _always_learns(schedule: Any, hold: int) -> bool:
-    """Does a neuron that has just learned do so again at the next step? Then hundreds of them stay active."""
+def _again(schedule: Any, hold: int) -> int:
+    """For how many steps a neuron that has just learned does not do so again, up to about SOON."""
     try:
-        return bool(_gate(schedule, 1e6, 0, 0, hold)[0])
+        c = 0
+        for steps in range(SOON + 1):
+            beta, c = _gate(schedule, 1e6, c, 0, hold)
+            if beta:
+                return steps
     except Exception:  # it does something that is not foreseen here
+        pass
+    return SOON + 1
+
+
+def _learns_at_any_rate(schedule: Any, hold: int) -> bool:
+    try:
+        return bool(_gate(schedule, 1e-6, 10**6, 0, hold)[0])
+    except Exception:
         return False
 
 

@@ -349,7 +349,7 @@ DEVICE int run_few(
     if (odd) {  // the gates of step k − 1 are open, and a row has to be rectified
         refresh_all(net, res.shared);
         int active = list_active(net, res.shared);
-        update(net, x, pixels, active, hold_start + k - 1);
+        update(net, res.shared, x, pixels, active, hold_start + k - 1);
     }
     SPENT(ON_CLOSING)
     again = !odd && k - start >= WORTHWHILE && k < net.hold - 1;

@@ -46,12 +46,31 @@ OUTLINED void update_odd_row(Net& net, int i, const real* x, Terms& terms) {
     }
 }
 
+// M̂ += gains yᵀ; the active neurons are listed. Threads share the weights of all rows that grow.
+DEVICE void grow_rows(Net& net, Shared& shared, int count) {
+    const int AT_ONCE = 8;
+    real *y = ROW(Y), *gain_m = ROW(GAIN_M);
+    int *active = LIST(ACTIVE), *rows = LIST(LISTED), stride = net.stride;
+    int all = count * list_where(shared, net.n, rows, [=](int i) { return gain_m[i] != 0; });
+    ROLLED for (int first = THREAD; first < all; first += AT_ONCE * THREADS) {
+        real *at[AT_ONCE], weights[AT_ONCE], gains[AT_ONCE], rates[AT_ONCE];
+        UNROLL for (int e = 0; e < AT_ONCE; e++) {
+            int place = first + e * THREADS < all ? first + e * THREADS : first;
+            int i = rows[place / count], j = active[place % count];
+            at[e] = global(net.P) + (size_t)j * stride + i;
+            weights[e] = *at[e], gains[e] = gain_m[i], rates[e] = y[j];
+        }
+        UNROLL for (int e = 0; e < AT_ONCE; e++)
+            if (first + e * THREADS < all) *at[e] = plus(gains[e], rates[e], weights[e]);
+    }
+}
+
 // Change the rows of the neurons with open gates; the active ones are listed. Their growth may be left to `lateral`.
 // Gives whether a row was odd.
-OUTLINED bool update(Net& net, const real* x, int pixels, int count, long long t, bool grow_later = false) {
+OUTLINED bool update(
+    Net& net, Shared& shared, const real* x, int pixels, int count, long long t, bool grow_later = false) {
     real *y = ROW(Y), *a = ROW(A), *b = ROW(B), *s = ROW(S), *scale = ROW(SCALE), *shift = ROW(SHIFT);
     unsigned char *opened = TRUTH(OPENED), *grown = TRUTH(GROWN);
-    int *active = LIST(ACTIVE), stride = net.stride;
     bool odd = false;
     for EACH(i, net.n) {
         ROW(GAIN_M)[i] = 0;
@@ -73,17 +92,8 @@ OUTLINED bool update(Net& net, const real* x, int pixels, int count, long long t
         real gain = *gain_m / s[i];
         *gain_m = gain;
         grown[i] |= gain != 0;
-        if (gain != 0 && !grow_later) {
-            for (int first = 0; first < count; first += 8) {  // eight are on their way at a time
-                real weight[8];
-                UNROLL for (int e = 0; e < 8; e++)
-                    if (first + e < count) weight[e] = global(net.P)[(size_t)active[first + e] * stride + i];
-                UNROLL for (int e = 0; e < 8; e++)
-                    if (first + e < count)
-                        global(net.P)[(size_t)active[first + e] * stride + i] = plus(gain, y[active[first + e]], weight[e]);
-            }
-        }
     }
+    if (!grow_later) grow_rows(net, shared, count);
     return sync_or(odd);
 }
 
@@ -150,10 +160,11 @@ OUTLINED void run_all(Net& net, Shared& shared, const real* x, int pixels, long 
         if (sync_or(opens)) {
             count = list_active(net, shared);
             growing = sharing > 0 && !net.events;
-            bool odd = update(net, x, pixels, count, t, growing);
+            bool odd = update(net, shared, x, pixels, count, t, growing);
             if (known && !odd) {  // M̂ has grown by gain_i y_j
-                real squares = 0;
-                for (int q = 0; q < count; q++) squares = plus(y[active[q]], y[active[q]], squares);
+                real squares = 0;  // each warp adds them up
+                for (int q = LANE; q < count; q += 32) squares = plus(y[active[q]], y[active[q]], squares);
+                squares = sum_of_warp(squares);
                 for EACH(i, net.n)
                     if (opened[i]) inhibition[i] = plus(gain_m[i], squares, inhibition[i]);
             }
