@@ -4,14 +4,15 @@ BIN := .venv/bin
 # Containers often forbid Python to write bytecode. Then every process, and workers are processes, would compile all
 # that it imports: five seconds each.
 export PYTHONDONTWRITEBYTECODE :=
-CODE := asynchebb tests benchmarks examples docs/conf.py docs/look.py docs/extensions conftest.py  # what a user leaves in the clone is not ours to check
+CODE := asynchebb tests benchmarks examples docs/conf.py docs/look.py docs/paper_page.py docs/extensions conftest.py  # what a user leaves in the clone is not ours to check
 
-.PHONY: help setup reproduce paper search live test check docs docs-serve tutorials bench bench-gpu bench-live sweep compare
+.PHONY: help setup reproduce paper paper-page search live test check docs docs-serve tutorials bench bench-gpu bench-live sweep compare
 .PHONY: examples pictures screenshots graph lowest release-check lock clean
 
 help:
 	@echo "make reproduce   recompute every figure of the paper and judge every claim (reproduction/index.html)"
 	@echo "make paper       the same with ten million steps per run, as in the paper (paper/index.html)"
+	@echo "make paper-page  put what that left in paper/ into the documentation (docs/paper_scale.md)"
 	@echo "make search      search hundreds of settings for one that reproduces figures 1, 2 and 3 together (retention/)"
 	@echo "make live        watch a network learn in the browser"
 	@echo "make test        lint, type checks, all tests, and the code blocks in the documentation"
@@ -48,6 +49,9 @@ reproduce: setup
 
 paper: setup
 	$(BIN)/asynchebb reproduce --scale paper --out paper
+
+paper-page: setup
+	$(BIN)/python docs/paper_page.py paper
 
 search: setup
 	$(BIN)/python examples/retention_search.py retention

@@ -30,22 +30,32 @@ WORK = Claim(
 )
 
 
-def judged(work: Mapping[str, Any]) -> Judged:
+def judged(work: Mapping[str, Any]) -> Judged | None:
+    """The verdict; None if the runs were computed by other processes, or on a GPU, many by one process."""
+    if work["gpu"] or not (work["workers"] and work["peak_memory"]):
+        return None
     hours = work["seconds"] * work["workers"] / max(1, work["steps"]) * 1e7 / 3600
     verdict = judge(WORK, {"hours": [hours], "gigabytes": [work["peak_memory"] / 1e9]})
     return Judged(WORK, {PRESET: verdict}, verdict.holds)
 
 
 def so_far(out: Path, scale: str) -> dict[str, Any]:
-    nothing = {"seconds": 0.0, "drawing": 0.0, "runs": 0, "steps": 0, "peak_memory": 0, "workers": 0}
+    nothing = {"seconds": 0.0, "drawing": 0.0, "runs": 0, "steps": 0, "peak_memory": 0, "workers": 0, "gpu": ""}
     found = read(out / "work.json").get(scale)
     return nothing | (found if isinstance(found, dict) else {})
 
 
 def add(
-    out: Path, scale: str, seconds: float = 0.0, workers: int = 0, done: Sequence[Run] = (), drawing: float = 0.0
+    out: Path,
+    scale: str,
+    seconds: float = 0.0,
+    workers: int = 0,
+    done: Sequence[Run] = (),
+    drawing: float = 0.0,
+    gpu: str = "",
 ) -> None:
-    """Update the totals over all calls at this scale, including interrupted ones; for drawing, record the longest."""
+    """Update the totals over all calls at this scale, including interrupted ones; for drawing, record the longest.
+    `gpu` is the GPU that has computed the runs, if one has."""
     before = so_far(out, scale)
     now = {
         "seconds": before["seconds"] + seconds,
@@ -54,6 +64,7 @@ def add(
         "steps": before["steps"] + sum(run.steps for run in done),
         "peak_memory": max(before["peak_memory"], peak_memory()),
         "workers": workers or before["workers"],
+        "gpu": gpu or before["gpu"],
     }
     write_text(out / "work.json", json.dumps({**read(out / "work.json"), scale: now}, indent=1) + "\n")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from html import escape
 from pathlib import Path
@@ -88,16 +89,17 @@ def markdown(content: dict[str, Any], beside: dict[str, Any] | None = None) -> s
     Both arguments are results of `as_json`.
     """
     scales = [one["scale"] for one in (content, beside) if one]
+    commands = [command(one["scale"]["name"], one["work"]) for one in (content, beside) if one]
     shown = [*content["readings"]]
     lines = [
         "# Which of the paper's claims hold",
         "",
         " ".join(
-            f"Made by `asynchebb reproduce --scale {scale['name']}`: n = {scale['n']}, {scale['p']} × {scale['p']} "
+            f"Made by `{made_by}`: n = {scale['n']}, {scale['p']} × {scale['p']} "
             f"pixels, {scale['steps']:,} Euler steps per run, {scale['seeds']} seeds for figures 1 to 3 (except 2D to "
             "2F) under the presets' and the notebook's readings and for most claims about spiking networks, one seed "
             "for everything else."
-            for scale in scales
+            for scale, made_by in zip(scales, commands, strict=True)
         )
         + " ✓ holds, ◐ holds in part, ✗ does not hold, · not run. The last columns show the verdict under each reading "
         f"(at {scales[0]['name']} scale); the overall verdict gives priority to the presets' reading. The report lists "
@@ -129,12 +131,11 @@ def measured(content: dict[str, Any]) -> str:
 
     The argument is a result of `as_json`.
     """
-    scale = content["scale"]
     lines = [
         "# What was measured for each claim",
         "",
-        f"Made by `asynchebb reproduce --scale {scale['name']}`. Means over seeds, and each seed in brackets; ✓ and ✗: "
-        "whether a criterion is met by the means. [claims.md](claims.md) has the verdicts under all readings.",
+        f"Made by `{command(content['scale']['name'], content['work'])}`. Means over seeds, and each seed in brackets; "
+        "✓ and ✗: whether a criterion is met by the means. [claims.md](claims.md) has the verdicts under all readings.",
     ]
     for claim in content["claims"]:
         shown = {name: verdict for name, verdict in claim["readings"].items() if name in WHOLE}
@@ -222,7 +223,7 @@ def _plural(kind: str, count: int) -> str:
     return kind if count == 1 else {HOLDS: "hold", IN_PART: "hold in part", FAILS: "do not hold"}[kind]
 
 
-def _heading(name: str) -> str:
+def heading(name: str) -> str:
     return f"Figure {name[3:]}" if name.startswith("fig") else name.replace("_", " ").replace("-", " ").capitalize()
 
 
@@ -297,18 +298,18 @@ def _finding(finding: Any, pictures: Path, is_above: bool) -> str:
     first = {name: caption for name, caption in finding.figures.items() if not name.endswith(OTHER_READING)}
     others = {name: caption for name, caption in finding.figures.items() if name not in first}
     above = next(iter(first)) if is_above else None
-    drawn = f'<p><a href="#{above}-picture">{escape(_heading(above))}</a> is at the top.</p>' if above else ""
+    drawn = f'<p><a href="#{above}-picture">{escape(heading(above))}</a> is at the top.</p>' if above else ""
     drawn += "".join(_figure(name, caption, pictures) for name, caption in first.items() if name != above)
     if others:
         more = "".join(_figure(name, caption, pictures) for name, caption in others.items())
         drawn += pages.folded(f"The same under the notebook's reading ({len(others)})", more)
     marks = "".join(_mark(judged.overall) for judged in finding.claims)
-    summary = f"<b>{escape(_heading(finding.name))}</b>: {escape(finding.title)} {marks}"
+    summary = f"<b>{escape(heading(finding.name))}</b>: {escape(finding.title)} {marks}"
     return pages.folded(summary, f'<div id="{finding.name}">{drawn}</div>')
 
 
 def _figure(name: str, caption: str, pictures: Path) -> str:
-    below = f'<b>{_heading(name)}.</b> {escape(caption)} <a href="{pictures.name}/{name}.pdf">PDF</a>'
+    below = f'<b>{heading(name)}.</b> {escape(caption)} <a href="{pictures.name}/{name}.pdf">PDF</a>'
     return pages.figure(name, (pictures / f"{name}.png").read_bytes(), below)
 
 
@@ -330,9 +331,14 @@ the asynchronous network's threshold and refractory period.</p>
 """
 
 
+def command(scale: str, work: Mapping[str, Any]) -> str:
+    """What made this report; those of earlier versions do not say whether on a GPU."""
+    return f"asynchebb reproduce --scale {scale}{' --engine gpu' if work.get('gpu') else ''}"
+
+
 def _made(outcome: Outcome) -> str:
     scale, work = SCALES[outcome.scale], outcome.work
-    took = timedelta(seconds=round(work["seconds"]))
+    took, where = timedelta(seconds=round(work["seconds"])), work["gpu"] or f"{work['workers'] or 'a cluster’s'} cores"
     rows = {
         "scale": f"{outcome.scale}: {scale.n} neurons, {scale.p} × {scale.p} pixels, {scale.steps:,} Euler "
         f"steps per run on one set, {scale.steps_per_phase:,} per set in runs on three sets; in our own experiments "
@@ -342,12 +348,12 @@ def _made(outcome: Outcome) -> str:
         "tests": f"on the frozen network: {scale.tested} stimuli held for {PAPERS_HOLD} steps, as in the paper, and "
         f"{scale.settled} held for {scale.settling}; after several sets, {scale.tested_after} of each held as long",
         "runs": f"{work['runs']:,}, with {work['steps']:,} Euler steps in total",
-        "wall time of the runs": f"{took} on {work['workers'] or 'a cluster’s'} cores",
+        "wall time of the runs": f"{took} on {where}",
         "wall time of measuring and drawing": f"{timedelta(seconds=round(work['drawing']))} (the longest call)",
         "largest process": f"{work['peak_memory'] / 1e6:,.0f} MB" if work["peak_memory"] else "not known",
         "machine": pages.listed(provenance.machine()),
         "versions": pages.listed(provenance.versions()),
-        "command": f"asynchebb reproduce --scale {outcome.scale}",
+        "command": command(outcome.scale, work),
         "numbers": "in claims.json next to this page; the runs themselves are in sweep/runs (NetCDF)",
     }
     return f'<section id="made"><h2>How this report was made</h2>{pages.facts(rows)}</section>'

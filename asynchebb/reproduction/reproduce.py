@@ -9,11 +9,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from asynchebb import provenance
+from asynchebb import engines, provenance
 from asynchebb.checks import InputError, one_of
 from asynchebb.contracts import Executor
 from asynchebb.drawing import figures
 from asynchebb.dynamics import Potential, Projected
+from asynchebb.engines.gpu import device
 from asynchebb.files import is_folder, make_writable, write_text
 from asynchebb.reproduction import effort, report
 from asynchebb.reproduction.claims import Numbers, judge, overall
@@ -100,8 +101,8 @@ def reproduce(
     findings = [_finding(name, scale, numbers) for name, numbers in _measure(done, wanted, scale, out, engine).items()]
     effort.add(out, scale_name, drawing=time.perf_counter() - started)
     work = effort.so_far(out, scale_name)
-    if work["workers"] and work["peak_memory"]:
-        findings.append(Finding("work", "Time and memory", {}, [effort.judged(work)]))
+    if judged := effort.judged(work):
+        findings.append(Finding("work", "Time and memory", {}, [judged]))
     outcome = Outcome(scale_name, findings, failures, work)
     pictures = out / "figures"
     content = report.as_json(outcome)
@@ -159,7 +160,8 @@ def _run(
     finally:
         done = [run for run in missing if kept.has_ended(run.identity)]
         if done:
-            effort.add(out, scale_name, time.perf_counter() - started, workers, done)
+            gpu = device.name() if engines.resolved(engine, len(missing)) == "gpu" else ""
+            effort.add(out, scale_name, time.perf_counter() - started, workers, done, gpu=gpu)
     return points.silent()
 
 

@@ -41,7 +41,10 @@ TITLES = {  # of those that have none
 }
 # Sections of the README that begin a part of the site, and the pages of that part.
 SECTIONS = {
-    "paper": ("What holds of the paper", ("claims", "measured", "choices", "looked_into", "reproduction")),
+    "paper": (
+        "What holds of the paper",
+        ("claims", "measured", "paper_scale", "choices", "looked_into", "reproduction"),
+    ),
     "speed": ("Speed", ("speed", "generated/benchmarks", "generated/benchmarks_sweep", "generated/benchmarks_live")),
     "compared": ("Compared with other methods", ("comparison", "generated/benchmarks_estimator")),
 }

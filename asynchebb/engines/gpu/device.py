@@ -67,6 +67,14 @@ def count() -> int:
     return cupy.cuda.runtime.getDeviceCount()
 
 
+def name() -> str:
+    """That of the first GPU."""
+    require()
+    import cupy
+
+    return cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+
+
 def choose(card: int) -> None:
     """Use this one of the GPUs, in this thread; the first again after the last."""
     import cupy
