@@ -42,6 +42,7 @@ KERNEL(advance, Net* nets) {
         }
         for EACH(i, net.n) ROW(SCALE)[i] = ROW(S)[i] = 1, ROW(SHIFT)[i] = ROW(MEAN)[i] = ROW(ALL_RATES)[i] = 0,
             TRUTH(GROWN)[i] = 0;
+        forget_columns(net);
         feed_forward(net, x, pixels);
         sync();
         SPENT(ON_WX)

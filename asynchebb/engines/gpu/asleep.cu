@@ -351,6 +351,7 @@ DEVICE int run_few(
         int active = list_active(net, res.shared);
         update(net, res.shared, x, pixels, active, hold_start + k - 1);
     }
+    forget_columns(net);  // the tile was needed
     SPENT(ON_CLOSING)
     again = !odd && k - start >= WORTHWHILE && k < net.hold - 1;
     spell = k > start ? SHORTEST : spell < WORTHWHILE ? 2 * spell : WORTHWHILE;

@@ -158,23 +158,83 @@ DEVICE int teams(Net& net) {
 }
 
 #if FEW
-// Columns that act, in shared memory: where each begins in P, and the rates. Those past the last one count for nothing.
+// What shared memory has room for while all neurons are run: columns that act, that is where each begins in P, and the
+// rates; those past the last one count for nothing. And whole columns of M̂, kept from step to step.
+#define AT_MOST_KEPT 96
 struct Acting {
     FourIds* places;
     Four* rates;
+    int* owners;  // whose columns are kept
+    Four* kept_rates;
+    real* columns;
+    int room, pitch;     // for so many, so far apart
+    unsigned char* is_kept;  // of each neuron
+    int& kept;           // how many
+    Shared& shared;
 };
 
-DEVICE Acting acting();  // a part of shared memory that is free while all neurons are run
+DEVICE Acting acting();
+
+DEVICE void forget_columns(Net& net) {
+    Acting acts = acting();
+    for EACH(i, net.n) acts.is_kept[i] = 0;
+    if (THREAD == 0) acts.kept = 0;
+    sync();
+}
+
+template <typename Condition> DEVICE int count_where(Shared& shared, int count, Condition condition) {
+    return number_where(shared, count, condition, [](int, int) {});
+}
+
+// Keep the columns of the neurons with the highest rates, unless some are kept or few neurons are active: these will be
+// active for longest.
+OUTLINED void keep_columns(Net& net, int active) {
+    const int AT_ONCE = 8;
+    Acting acts = acting();
+    if (acts.kept || active < acts.room) return;
+    const real* y = ROW(Y);
+    real low = 0, high = 1;
+    auto count_above = [&](real rate) {
+        int found = count_where(acts.shared, net.n, [=](int i) { return y[i] > rate; });
+        sync();
+        return found;
+    };
+    while (count_above(high) > acts.room) low = high, high *= 2;
+    ROLLED for (int times = 0; times < 12; times++) {
+        real rate = (low + high) / 2;
+        (count_above(rate) > acts.room ? low : high) = rate;
+    }
+    int kept = number_where(
+        acts.shared, net.n, [=](int i) { return y[i] > high; },
+        [&](int i, int place) { acts.owners[place] = i, acts.is_kept[i] = 1; });
+    if (THREAD == 0) acts.kept = kept;
+    sync();
+    int n_4 = ((int)net.n + 3) / 4;
+    ROLLED for (int first = THREAD; first < kept * n_4; first += AT_ONCE * THREADS) {
+        Four weights[AT_ONCE];
+        UNROLL for (int j = 0; j < AT_ONCE; j++) {
+            int q = first + j * THREADS < kept * n_4 ? first + j * THREADS : first;
+            weights[j] = streamed((const Four*)(global(net.P) + (size_t)acts.owners[q / n_4] * net.stride) + q % n_4);
+        }
+        UNROLL for (int j = 0; j < AT_ONCE; j++) {
+            int q = first + j * THREADS;
+            if (q < kept * n_4) *((Four*)(acts.columns + q / n_4 * acts.pitch) + q % n_4) = weights[j];
+        }
+    }
+}
 
 DEVICE void lateral(
     Net& net, const int* list, int count, const real* y, real* inhibition, real before, bool grow = false) {
-    const int AT_ONCE = 16;
-    int sharing = teams(net), stride = net.stride, padded = (count + AT_ONCE - 1) / AT_ONCE * AT_ONCE;
+    const int AT_ONCE = 16, KEPT_AT_ONCE = 4;
+    int sharing = teams(net), stride = net.stride;
     Acting acts = acting();
-    for EACH(q, padded) {
-        int j = q < count ? list[q] : 0;
-        ((int*)acts.places)[q] = j * stride, ((real*)acts.rates)[q] = q < count ? y[j] : (real)0;
-    }
+    int kept = acts.kept, others = number_where(
+        acts.shared, count, [&](int q) { return !acts.is_kept[list[q]]; },
+        [&](int q, int place) {
+            ((int*)acts.places)[place] = list[q] * stride, ((real*)acts.rates)[place] = y[list[q]];
+        });
+    for EACH(q, AT_ONCE) ((int*)acts.places)[others + q] = 0, ((real*)acts.rates)[others + q] = 0;
+    for EACH(q, kept + KEPT_AT_ONCE) ((real*)acts.kept_rates)[q] = q < kept ? y[acts.owners[q]] : (real)0;
     sync();
     int in_team = ((int)net.n + 127) / 128 * 32, team = THREAD / in_team, first_row = THREAD % in_team * 4;
     if (team >= sharing) return;
@@ -182,19 +242,38 @@ DEVICE void lateral(
         Four sum = {0, 0, 0, 0}, gains = {0, 0, 0, 0};
         if (grow) gains = *(const Four*)(ROW(GAIN_M) + first_row);
         bool grows = gains.of[0] != 0 || gains.of[1] != 0 || gains.of[2] != 0 || gains.of[3] != 0;
-        real* P = global(net.P) + first_row;
-        ROLLED for (int first = team * AT_ONCE; first < count; first += AT_ONCE * sharing) {
+        real *P = global(net.P) + first_row, *columns = acts.columns + first_row;
+        auto add = [&](Four& weights, real rate) {
+            UNROLL for (int e = 0; e < 4; e++) sum.of[e] = plus(weights.of[e], rate, sum.of[e]);
+        };
+        auto grown = [&](Four& weights, real rate) {
+            UNROLL for (int e = 0; e < 4; e++) weights.of[e] = plus(gains.of[e], rate, weights.of[e]);
+        };
+        ROLLED for (int first = team * AT_ONCE; first < others; first += AT_ONCE * sharing) {
             Four weights[AT_ONCE];
             FourIds places[AT_ONCE / 4];
             UNROLL for (int j = 0; j < AT_ONCE / 4; j++) places[j] = at_once(acts.places + first / 4 + j);
             UNROLL for (int j = 0; j < AT_ONCE; j++) weights[j] = streamed((const Four*)(P + places[j / 4].of[j % 4]));
             UNROLL for (int j = 0; j < AT_ONCE; j++) {
                 real rate = acts.rates[(first + j) / 4].of[j % 4];
-                if (grows && first + j < count) {
-                    UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] = plus(gains.of[e], rate, weights[j].of[e]);
+                if (grows && first + j < others) {
+                    grown(weights[j], rate);
                     *(Four*)(P + places[j / 4].of[j % 4]) = weights[j];
                 }
-                UNROLL for (int e = 0; e < 4; e++) sum.of[e] = plus(weights[j].of[e], rate, sum.of[e]);
+                add(weights[j], rate);
+            }
+        }
+        ROLLED for (int first = team * KEPT_AT_ONCE; first < kept; first += KEPT_AT_ONCE * sharing) {
+            Four weights[KEPT_AT_ONCE], rates = at_once(acts.kept_rates + first / 4);
+            UNROLL for (int j = 0; j < KEPT_AT_ONCE; j++)
+                weights[j] = at_once((const Four*)(columns + (first + j < kept ? first + j : first) * acts.pitch));
+            UNROLL for (int j = 0; j < KEPT_AT_ONCE; j++) {
+                if (grows && first + j < kept && rates.of[j] != 0) {
+                    grown(weights[j], rates.of[j]);
+                    *(Four*)(columns + (first + j) * acts.pitch) = weights[j];
+                    *(Four*)(P + acts.owners[first + j] * stride) = weights[j];
+                }
+                add(weights[j], rates.of[j]);
             }
         }
         Four* into = (Four*)(team ? ROW(TEAMS + team - 1) + first_row : inhibition + first_row);
@@ -204,6 +283,8 @@ DEVICE void lateral(
     }
 }
 #else
+DEVICE void keep_columns(Net& net, int active) {}
+DEVICE void forget_columns(Net& net) {}
 DEVICE void lateral(
     Net& net, const int* list, int count, const real* y, real* inhibition, real before, bool grow = false) {
     int sharing = teams(net), stride = net.stride;

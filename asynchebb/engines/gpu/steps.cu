@@ -115,6 +115,7 @@ OUTLINED void run_all(Net& net, Shared& shared, const real* x, int pixels, long 
     int count = list_active(net, shared);
     bool known = false, growing = false;  // is M̂ @ y known already; has M̂ still to grow?
     int sharing = teams(net);
+    if (steps >= SHORTEST) keep_columns(net, count);
     for (int kk = k; kk < k + steps; kk++) {
         long long t = hold_start + kk, clock = net.clock + t;
         // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
@@ -161,6 +162,7 @@ OUTLINED void run_all(Net& net, Shared& shared, const real* x, int pixels, long 
             count = list_active(net, shared);
             growing = sharing > 0 && !net.events;
             bool odd = update(net, shared, x, pixels, count, t, growing);
+            if (odd) forget_columns(net);
             if (known && !odd) {  // M̂ has grown by gain_i y_j
                 real squares = 0;  // each warp adds them up
                 for (int q = LANE; q < count; q += 32) squares = plus(y[active[q]], y[active[q]], squares);
