@@ -35,9 +35,11 @@ enum {  // SPENT
     ON_WX, ON_CHOOSING, ON_LOADING, ON_SLEEPERS, ON_WAKING, ON_STEPS, ON_STORING, ON_CLOSING, ON_ALL, ON_FOLDING, ON_BEGINNING
 };
 
+#define ROUNDS (WARPS > 16 ? 1 : 4)  // in which a block counts at a time
+
 struct Shared {  // of a block
     Net net;  // a copy
-    int part[WARPS];
+    int part[ROUNDS * WARPS];
     long long active[3];  // neurons with y ≠ 0 at this step, the one before and the next
 };
 
@@ -84,23 +86,33 @@ DEVICE real plus(real a, real b, real c) { return MULTIPLY_ADD(a, b, c); }  // a
 template <typename Condition, typename Put>
 DEVICE int number_where(Shared& shared, int count, Condition condition, Put put) {
     int found = 0;
-    ROLLED for (int start = 0; start < count; start += THREADS) {
-        int i = start + (int)THREAD;
-        bool is_in = i < count && condition(i);
-        unsigned lanes = vote(is_in);
-        if (LANE == 0) shared.part[WARP] = popcount(lanes);
-        sync();
-        int before = 0, all = 0;
-        const int lanes_used = WARPS > 16 ? 32 : 1;  // where there are many warps, a warp's lanes add up their numbers
-        for (int warp = lanes_used > 1 ? LANE : 0; warp < WARPS; warp += lanes_used) {
-            int of_warp = shared.part[warp];
-            all += of_warp, before += warp < WARP ? of_warp : 0;
+    ROLLED for (int start = 0; start < count; start += ROUNDS * THREADS) {
+        int rounds = (count - start + THREADS - 1) / THREADS;
+        rounds = rounds < ROUNDS ? rounds : ROUNDS;
+        unsigned is_in = 0;  // this thread's of each round
+        ROLLED for (int round = 0; round < rounds; round++) {
+            int i = start + round * THREADS + (int)THREAD;
+            bool holds = i < count && condition(i);
+            unsigned lanes = vote(holds);
+            is_in |= (unsigned)holds << round;
+            if (LANE == 0) shared.part[round * WARPS + WARP] = popcount(lanes);
         }
-        for (int apart = lanes_used / 2; apart; apart /= 2)
-            all += shuffle_xor(all, apart), before += shuffle_xor(before, apart);
-        before += found, found += all;
-        if (is_in) put(i, before + popcount(lanes & ((1u << LANE) - 1)));
-        if (start + THREADS < count) sync();
+        sync();
+        ROLLED for (int round = 0; round < rounds; round++) {
+            int before = 0, all = 0;
+            const int lanes_used = WARPS > 16 ? 32 : 1;  // where there are many warps, a warp's lanes add up their numbers
+            for (int warp = lanes_used > 1 ? LANE : 0; warp < WARPS; warp += lanes_used) {
+                int of_warp = shared.part[round * WARPS + warp];
+                all += of_warp, before += warp < WARP ? of_warp : 0;
+            }
+            for (int apart = lanes_used / 2; apart; apart /= 2)
+                all += shuffle_xor(all, apart), before += shuffle_xor(before, apart);
+            bool holds = is_in >> round & 1;
+            unsigned lanes = vote(holds);
+            if (holds) put(start + round * THREADS + (int)THREAD, found + before + popcount(lanes & ((1u << LANE) - 1)));
+            found += all;
+        }
+        if (start + ROUNDS * THREADS < count) sync();
     }
     return found;
 }
