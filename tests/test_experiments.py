@@ -15,6 +15,7 @@ import asynchebb as ah
 from asynchebb import metrics
 from asynchebb.checks import InputError
 from asynchebb.drawing import movies
+from asynchebb.reproduction import effort, report
 from asynchebb.reproduction.claims import FAILS, HOLDS, IN_PART, NOT_RUN, Claim, Means, Part, judge, overall
 from asynchebb.reproduction.experiments import fig2, fig3, gabor, robustness
 from asynchebb.reproduction.readings import PRESET, READINGS, WHOLE, network_of, readings
@@ -105,6 +106,28 @@ def test_the_readme_and_the_docs_have_every_claim_and_agree():
     in_readme = re.findall(r"^\| ([✓◐✗]) \| ([✓◐✗·]) \| ([^|]+) \| ([^|]+) \|", readme, re.M)
     assert {claim for claim, *_ in in_docs} == {claim.id for claim in ALL_CLAIMS} | {"S"}
     assert [(claim, says, small, paper) for small, paper, claim, says in in_readme] == in_docs
+
+
+def test_the_report_at_the_papers_scale_has_the_verdicts_and_the_figures_that_the_docs_refer_to():
+    docs = Path(__file__).parents[1] / "docs"
+    page, claims = ((docs / file).read_text() for file in ("paper_scale.md", "claims.md"))
+    on_page = dict(re.findall(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \| (.) [a-z ]+ \|", page, re.M))
+    assert on_page == dict(re.findall(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \| . [a-z ]+ \| ([^·]) [a-z ]+ \|", claims, re.M))
+    assert {*on_page} == {claim.id for claim in ALL_CLAIMS}
+    pictures = re.findall(r"\]\((images/paper/\w+[-\w]*\.png)\)", page)
+    assert len(pictures) > 20 and {docs / name for name in pictures} == {*(docs / "images" / "paper").iterdir()}
+
+
+def test_time_and_memory_are_judged_only_where_each_run_had_a_core_to_itself(tmp_path):
+    runs = [*EXPERIMENTS["fig1"].runs(SCALES["smoke"]).values()][:2]
+    effort.add(tmp_path, "smoke", 10, 2, runs)
+    work = effort.so_far(tmp_path, "smoke")
+    assert effort.judged(work).claim.id == "S" and report.command("smoke", work) == "asynchebb reproduce --scale smoke"
+    effort.add(tmp_path, "smoke", 1, 2, runs[:1], gpu="NVIDIA H200")
+    effort.add(tmp_path, "smoke", drawing=1)
+    work = effort.so_far(tmp_path, "smoke")
+    assert work["runs"] == 3 and work["gpu"] == "NVIDIA H200" and effort.judged(work) is None
+    assert report.command("smoke", work) == "asynchebb reproduce --scale smoke --engine gpu"
 
 
 def test_the_tables_on_spiking_neurons_are_those_that_were_measured():
