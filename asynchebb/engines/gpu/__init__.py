@@ -31,8 +31,8 @@ AT_ONCE = 24, 8  # threads that have long and short calls carried out: a GPU has
 SHORT = 2**15  # steps: a test, or a stimulus of one, which is not to wait for training
 BATCH = 2**27  # bytes that each of them has on the GPU and on the host
 
-# In networks that are shown stimuli for fewer steps than LONG, or whose neurons learn again after SOON or fewer, hundreds
-# of neurons are active.
+# Hundreds of neurons are active in networks that are shown stimuli for fewer steps than LONG, or that learn again after
+# SOON or fewer.
 LONG, SOON = 200, 60
 
 Kind = tuple[tuple[type, type, type], np.dtype, Geometry]  # networks that one program runs
