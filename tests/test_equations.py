@@ -177,15 +177,17 @@ def test_what_no_engine_could_run_is_refused_by_name(body, named, tmp_path):
 
 @pytest.fixture
 def own_cache(tmp_path):
-    """An environment with a cache of its own, where no rule of a test's is compiled; the loops, which know no rule and
-    take long to compile, are taken along."""
+    """An environment with a cache of its own, where no rule of a test's is compiled; the loops and what tests measure,
+    which know no rule and take long to compile, are taken along."""
     shared, own = cpu.cache_folder(), tmp_path / "cache"
     (own / "__pycache__").mkdir(parents=True)
+    names = [cpu.response().__name__]
     for dtype in map(np.dtype, ("float32", "float64")):
         cpu.loop(dtype, False)
-        for name in cpu.loop_names(dtype, False):
-            for file in [*shared.glob(f"{name}.*"), *shared.glob(f"__pycache__/{name}.*")]:
-                shutil.copy2(file, own / file.relative_to(shared))
+        names += cpu.loop_names(dtype, False)
+    for name in names:
+        for file in [*shared.glob(f"{name}.*"), *shared.glob(f"__pycache__/{name}.*")]:
+            shutil.copy2(file, own / file.relative_to(shared))
     return {**os.environ, "ASYNCHEBB_CACHE": str(own)}
 
 

@@ -79,7 +79,7 @@ class Host(Card):
         if not path.exists():
             part = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.cpp")
             part.write_text(source + MAIN, encoding="utf-8")
-            options = ["-O1", "-std=c++17", "-ffp-contract=off", "-shared", "-fPIC", "-w"]
+            options = ["-Og", "-std=c++17", "-ffp-contract=off", "-shared", "-fPIC", "-w"]
             made = part.with_suffix(".so")
             subprocess.run([COMPILER, *options, "-o", made, part], check=True)
             made.replace(path)
