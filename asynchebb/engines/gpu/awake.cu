@@ -42,7 +42,7 @@ struct Awake {  // in shared memory
     alignas(16) int listed[SLOTS + READ_AT_ONCE * SHARERS];
     real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], rule[RULE_CONSTANTS];
     Counts counts[WARPS];
-    int reached, odd, kept;                     // the step that was; has a row to be rectified? `acting`
+    int reached, odd, kept;                     // the step that was; has a row to be rectified; columns in `Acting`
     alignas(16) real felt_by[SHARERS][3][NEURONS];  // by sleepers, of the columns of each team, for each of what `acts` has
     real sleeper_u[NEURONS], sleeper_b[NEURONS], sleeper_s[NEURONS];
     unsigned char unsafe[NEURONS];              // the lengths for which a sleeper might become active
@@ -69,8 +69,8 @@ DEVICE Acting acting() {  // in the tile, which no one uses then
     real *rates = res.tile + LISTED_AT_MOST, *owners = rates + LISTED_AT_MOST, *columns = owners + 2 * KEPT;
     int pitch = ((int)res.shared.net.n + 3) / 4 * 4, room = (int)(res.tile + SLOTS * PITCH - columns) / pitch;
     room = room < AT_MOST_KEPT ? room : AT_MOST_KEPT;
-    return {(FourIds*)res.tile, (Four*)rates, (int*)owners, (Four*)(owners + KEPT), columns, room, pitch, res.unsafe, res.kept,
-            res.shared};
+    return {(FourIds*)res.tile, (Four*)rates, columns, room, pitch, res.kept, (int*)owners, (Four*)(owners + KEPT),
+            res.unsafe, res.shared};
 }
 
 // Functions of their own, lest what is needed around them takes registers from what they do most.

@@ -170,18 +170,18 @@ DEVICE int teams(Net& net) {
 }
 
 #if FEW
-// What shared memory has room for while all neurons are run: columns that act, that is where each begins in P, and the
-// rates; those past the last one count for nothing. And whole columns of M̂, kept from step to step.
 #define AT_MOST_KEPT 96
+
+// What shared memory has room for while all neurons are run.
 struct Acting {
+    // Columns that act: where each begins in P, and the rate. Those past the last one count for nothing.
     FourIds* places;
     Four* rates;
-    int* owners;  // whose columns are kept
-    Four* kept_rates;
+    // Whole columns of M̂, kept from step to step: whose they are, of `room` that fit; and is a neuron's among them?
     real* columns;
-    int room, pitch;     // for so many, so far apart
-    unsigned char* is_kept;  // of each neuron
-    int& kept;           // how many
+    int room, pitch, &kept, *owners;
+    Four* kept_rates;
+    unsigned char* is_kept;
     Shared& shared;
 };
 
@@ -194,10 +194,6 @@ DEVICE void forget_columns(Net& net) {
     sync();
 }
 
-template <typename Condition> DEVICE int count_where(Shared& shared, int count, Condition condition) {
-    return number_where(shared, count, condition, [](int, int) {});
-}
-
 // Keep the columns of the neurons with the highest rates, unless some are kept or few neurons are active: these will be
 // active for longest.
 OUTLINED void keep_columns(Net& net, int active) {
@@ -207,7 +203,7 @@ OUTLINED void keep_columns(Net& net, int active) {
     const real* y = ROW(Y);
     real low = 0, high = 1;
     auto count_above = [&](real rate) {
-        int found = count_where(acts.shared, net.n, [=](int i) { return y[i] > rate; });
+        int found = number_where(acts.shared, net.n, [=](int i) { return y[i] > rate; }, [](int, int) {});
         sync();
         return found;
     };
@@ -240,11 +236,10 @@ DEVICE void lateral(
     const int AT_ONCE = 16, KEPT_AT_ONCE = 4;
     int sharing = teams(net), stride = net.stride;
     Acting acts = acting();
-    int kept = acts.kept, others = number_where(
+    int kept = acts.kept;
+    int others = number_where(
         acts.shared, count, [&](int q) { return !acts.is_kept[list[q]]; },
-        [&](int q, int place) {
-            ((int*)acts.places)[place] = list[q] * stride, ((real*)acts.rates)[place] = y[list[q]];
-        });
+        [&](int q, int place) { ((int*)acts.places)[place] = list[q] * stride, ((real*)acts.rates)[place] = y[list[q]]; });
     for EACH(q, AT_ONCE) ((int*)acts.places)[others + q] = 0, ((real*)acts.rates)[others + q] = 0;
     for EACH(q, kept + KEPT_AT_ONCE) ((real*)acts.kept_rates)[q] = q < kept ? y[acts.owners[q]] : (real)0;
     sync();
