@@ -19,7 +19,7 @@ from asynchebb.reproduction.scale import SCALES
 
 DOCS = Path(__file__).parent
 PICTURES = DOCS / "images" / "paper"
-COLOURS = 64  # enough for these, at a third of the size
+COLOURS = 256  # enough for these, at half the size
 
 
 def title_and_rest(text: str) -> tuple[str, str]:
@@ -54,7 +54,8 @@ def figures(folder: Path) -> list[str]:
             if name.startswith("fig"):
                 title = report.heading(name).replace("-notebook", " under the notebook's reading")
                 picture = Image.open(folder / f"{name}.png").convert("RGB")
-                picture.quantize(COLOURS, dither=Image.Dither.NONE).save(PICTURES / f"{name}.png", optimize=True)
+                few = picture.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+                few.save(PICTURES / f"{name}.png", optimize=True)
                 lines.append(f"### {title}\n\n![{title}](images/paper/{name}.png)\n\n{caption}\n")
     return lines
 
