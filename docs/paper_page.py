@@ -35,10 +35,11 @@ def deeper(text: str) -> str:
 def how(content: dict) -> str:
     """How it was made, and how long that took."""
     work, machine, failed = content["work"], content["machine"], len(content["failures"])
+    where = work.get("gpu") or machine["processor"]
     runs, drawing = (timedelta(seconds=round(work[part])) for part in ("seconds", "drawing"))
     return (
         f"The report of `{report.command(content['scale']['name'], work)}`: {work['runs']} runs with {work['steps']:,} "
-        f"Euler steps took {runs} on {work['gpu'] or machine['processor']} ({machine['cores']} cores on the host), and "
+        f"Euler steps took {runs} on {where} ({machine['cores']} cores on the host), and "
         f"measuring and drawing another {drawing}. {failed or 'None'} of them failed. [claims.md](claims.md) has these "
         "verdicts next to those of runs a tenth as long. Our own experiments are as long there as here; their figures "
         "are on the pages that discuss them."

@@ -227,23 +227,25 @@ def geometry_of(gpu: Any, network: Network, hold: int, from_rest: bool, dtype: n
 
 def _apart(of: Geometries, network: Network, hold: int, from_rest: bool) -> Geometry | None:
     """With awake neurons apart, unless too few of the others can be left asleep."""
-    closed = quiet(cast(Any, network.schedule), hold)  # up to the step at which silent neurons may learn
+    schedule = cast(Any, network.schedule)
+    closed = quiet(schedule, hold)  # up to the step at which silent neurons may learn
     if not getattr(network.dynamics, "additive", False) or (closed < hold - 1 and not _stays(network.rule)):
         return None
     if network.n <= of.few.slots:  # all of them may be awake
         return of.few
-    again, fits = _again(network.schedule, hold), network.n <= of.more.slots
+    again, fits = _again(schedule, hold), network.n <= of.more.slots
     # Does inhibition move a silent neuron out of reach? Else more are active, and if shown from rest, all at first.
     if from_rest or not network.dynamics.step(0.0, -1.0)[0] < 0:
         crowded = again == 0 or (not fits and (hold < LONG or again <= SOON))
         return None if crowded else of.more
     # Where neurons learn rarely, or even at the lowest rates, more are active.
-    rarely, at_any_rate = closed == hold - 1, _learns_at_any_rate(network.schedule, hold)
+    rarely, at_any_rate = closed == hold - 1, _learns_at_any_rate(schedule, hold)
     if not fits and ((hold < LONG and (rarely or at_any_rate)) or (at_any_rate and again > SOON)):
         return None
     return of.many if rarely or network == network.frozen() else of.few  # and they may have been so before
 
 
+@lru_cache(maxsize=1000, typed=True)
 def _again(schedule: Any, hold: int) -> int:
     """For how many steps a neuron that has just learned does not do so again, up to about SOON."""
     try:
@@ -257,6 +259,7 @@ def _again(schedule: Any, hold: int) -> int:
     return SOON + 1
 
 
+@lru_cache(maxsize=1000, typed=True)
 def _learns_at_any_rate(schedule: Any, hold: int) -> bool:
     try:
         return bool(_gate(schedule, 1e-6, 10**6, 0, hold)[0])

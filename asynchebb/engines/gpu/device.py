@@ -68,11 +68,15 @@ def count() -> int:
 
 
 def name() -> str:
-    """That of the first GPU."""
+    """That of the first GPU, as long as it answers."""
     require()
     import cupy
 
-    return cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    runtime = cupy.cuda.runtime
+    try:
+        return runtime.getDeviceProperties(0)["name"].decode()
+    except runtime.CUDARuntimeError:  # what happened to it has been said, or will be
+        return "a GPU"
 
 
 def choose(card: int) -> None:
