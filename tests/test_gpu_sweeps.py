@@ -17,6 +17,8 @@ from against_reference import BARS
 import asynchebb as ah
 from asynchebb import engines
 from asynchebb.checks import InputError
+from asynchebb.contracts import Call
+from asynchebb.engines import gpu, traces
 from asynchebb.engines.gpu import device
 from asynchebb.engines.together import Together
 from asynchebb.runs import simulate, testing
@@ -219,3 +221,15 @@ def test_a_sweep_whose_card_is_lost_stops_and_resumes_to_the_same_bits(host, tmp
     resumed = ah.sweep(a_run(), vary, tmp_path / "lost", executor=Here(), engine="gpu", progress=False)
     assert np.array_equal(resumed.error.values, whole.error.values)
     assert np.array_equal(resumed.W.values, whole.W.values)
+
+
+def test_networks_that_take_longest_are_begun_first():
+    """The longest calls, and among equals those with the most active neurons: a batch ends with its slowest network."""
+    network, short, long = ah.asynchronous(n=20, m=16), np.zeros((2, 16)), np.zeros((3, 16))
+    states = [network.init(np.random.default_rng(seed)) for seed in range(3)]
+    for state, active in zip(states, (3, 9, 6), strict=True):
+        state.y[:] = np.arange(20) < active
+    none = traces.empty((), 0, 20, np.dtype(np.float32))
+    calls = [Call(network, state, X, 10, none) for state, X in zip(states, (short, short, long), strict=True)]
+    order = sorted(range(3), key=lambda k: gpu._length(calls[k]), reverse=True)
+    assert order == [2, 1, 0]

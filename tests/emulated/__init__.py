@@ -62,8 +62,8 @@ class Host(Card):
     geometries = dict.fromkeys(
         ((np.dtype(dtype), neurons) for dtype in ("float32", "float64") for neurons in (HALF_LARGE, LARGE)),
         Geometries(
-            Geometry(32, slots=56, registers=64, floor=0.95, neurons=LARGE),
-            Geometry(64, slots=96, registers=72, floor=0.98, neurons=LARGE),
+            Geometry(32, slots=56, registers=64, floor=0.95, neurons=LARGE, near=40, pool=4_200),
+            Geometry(64, slots=96, registers=72, floor=0.98, floors=2, neurons=LARGE),
             Geometry(256, slots=72, registers=32, floor=0.95, neurons=LARGE),
             Geometry(64),
             tuple(Geometry(64, cluster=size) for size in (1, 2, 4)),

@@ -11,6 +11,7 @@
 #define SHARED_MEMORY emulated::shared_memory
 #define UNROLL
 #define ROLLED
+#define BY_TWO
 #define SPENT(part)
 #define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
 #define THREAD ((unsigned)emulated::thread % THREADS)
@@ -134,6 +135,18 @@ DEVICE unsigned vote(bool x) {
 }
 DEVICE bool vote_any(bool x) { return vote(x) != 0; }
 template <typename T> DEVICE T reciprocal(T x) { return 1 / x; }
+DEVICE unsigned bits_of(double x) {
+    float found = (float)x;
+    if (found > x) found = nextafterf(found, 0);
+    unsigned bits;
+    memcpy(&bits, &found, sizeof bits);
+    return bits;
+}
+DEVICE float with_bits(unsigned bits) {
+    float found;
+    memcpy(&found, &bits, sizeof found);
+    return found;
+}
 DEVICE int popcount(unsigned x) { return __builtin_popcount(x); }
 template <typename T> DEVICE T shuffle(T x, int lane) { return (T)emulated::warp_says(x)[lane]; }
 template <typename T> DEVICE T shuffle_xor(T x, int mask) { return shuffle(x, (THREAD % 32) ^ mask); }

@@ -188,15 +188,13 @@ def kind_of(gpu: Any, network: Network, hold: int, from_rest: bool, dtype: np.dt
 
 def _run(gpu: Any, calls: Sequence[Call]) -> None:
     kinds: dict[Kind, list[Call]] = defaultdict(list)
-    for call in sorted(
-        calls, key=lambda call: -len(call.X) * call.hold
-    ):  # the longest first, lest one is left to the end
+    for call in sorted(calls, key=_length, reverse=True):  # the longest first, lest one is left to the end
         kinds[_kind(gpu, call, len(calls))].append(call)
     with gpu.channels(len(kinds)) as channels:  # kinds run side by side
         begun = []
         for channel, (kind, group) in zip(channels, kinds.items(), strict=True):
             compiled, geometry = _compiled(gpu, kind), kind[2]
-            told = [_told(call, geometry) for call in group]
+            told = [_told(call) for call in group]
             batch = Batch(group, told, geometry, compiled.memory)
             channel.reserve(batch)
             begun.append((channel, batch, compiled, geometry))
@@ -204,6 +202,11 @@ def _run(gpu: Any, calls: Sequence[Call]) -> None:
             channel.begin(batch, compiled, geometry)
         for channel, batch, *_ in begun:
             channel.end(batch)
+
+
+def _length(call: Call) -> tuple[int, int]:
+    """What says how long a call takes: its steps, and how many neurons are active."""
+    return len(call.X) * call.hold, int(np.count_nonzero(call.state.y))
 
 
 def threads(network: Network) -> int:
@@ -338,14 +341,13 @@ def _gate(schedule: Any, y: float, c: Any, k: int, hold: int) -> tuple[Any, Any]
     return schedule.gate(*(given[name] for name in takes))
 
 
-def _told(call: Call, geometry: Geometry) -> dict[str, Any]:
+def _told(call: Call) -> dict[str, Any]:
     """What the kernel is told of a network, besides where its arrays are."""
     network, state = call.network, call.state
     floor, decay = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "decay", 0.0)
     spiking = equations.spikes(network.dynamics)
     told = {"n": network.n, "m": network.m, "stride": stride(network), "stimuli": len(call.X), "hold": call.hold}
-    told |= {"from_rest": call.from_rest, "lazy": geometry.slots > 0}
-    told |= {"all_near": call.traces.burst.size > 0}
+    told |= {"from_rest": call.from_rest, "all_near": call.traces.burst.size > 0}
     told |= {"has_memory": equations.has_memory(type(network.dynamics)), "spiking": spiking}
     told |= {"noisy": equations.noisy(network.dynamics), "events": spiking and decay > 0}
     told |= {"window": equations.window(network.schedule), "clock": int(state.t)}

@@ -23,7 +23,7 @@ KERNEL(advance, Net* nets) {
     sync();
 #if FEW
     keep_constants(memory);
-    for EACH(j, net.n) LIST(FRESH)[j] = 0;
+    for EACH(j, net.n) shared.fresh[j] = 0;
     for EACH(j, net.m) LIST(FRESH_W)[j] = 0;
     turn_W<false>(net);
     sync();
@@ -46,13 +46,17 @@ KERNEL(advance, Net* nets) {
         feed_forward(net, x, pixels);
         sync();
         SPENT(ON_WX)
-        int k = 0, spell = net.lazy ? SHORTEST : (int)net.hold;  // for how many steps all neurons are run
+        int k = 0, spell = net.hold;  // for how many steps all neurons are run
+#if FEW
+        if (THREAD == 0) memory.shown = {x, hold_start, pixels, SHORTEST, 8, true};
+        sync();
+#endif
         while (k < net.hold) {
 #if FEW
             bool again = true;
-            while (net.lazy && again && net.hold - k >= WORTHWHILE)
-                k = run_few(net, memory, x, pixels, hold_start, k, again, spell);
+            while (again && net.hold - k >= WORTHWHILE) k = run_few(k), again = memory.shown.again;
             if (k == net.hold) break;
+            spell = memory.shown.spell;
 #endif
             int steps = net.hold - k < spell ? (int)net.hold - k : spell;
             refresh_all(net, shared);

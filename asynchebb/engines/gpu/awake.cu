@@ -12,43 +12,83 @@
 #define GROUP 16                            // columns, four for each thread of a team
 #define GROUPS_OF(slots) (((slots) + GROUP - 1) / GROUP)
 #define RATES ((GROUPS_OF(SLOTS) + 1) * GROUP)  // in the slots, and
-#define FLAGS (RATES - GROUP)               // the same flag four times: does the block end?
-#define PITCH ((SLOTS + 3) / 8 * 8 + 4)     // threads that move rows of columns beside each other use different banks
+#define FLAG (RATES - GROUP)                // behind them: does the block end?
+// Threads that move rows of columns beside each other use different banks.
+#define PITCH_FOR(slots) (((slots) + 3) / 8 * 8 + 4)
+#if NEAR  // as much as a segment needs: the rest is for those that are near
+#define ROOM (res.room)
+#define PITCH (res.pitch)
+#else
+#define ROOM SLOTS
+#define PITCH PITCH_FOR(SLOTS)
+#define POOL (SLOTS * PITCH + 64)
+#endif
+#define ALL_SLOTS (GROUPS_OF(SLOTS) * GROUP)
 #define SHARERS (THREADS > 128 ? THREADS / 128 : 1)  // teams that share the columns that act on sleepers
 #define READ_AT_ONCE 20                     // such columns
 #define LOOKING (THREADS / SHARERS)         // threads of such a team; each has four rows at a time
 #define LENGTHS 5                           // of a block: 64, 32, 16, 8 or 4 steps
 #define LONGEST 64
-#define SHORT 3                             // the first of those lengths for which floors are higher:
+#define SHORT (FLOORS > 1 ? 3 : LENGTHS)    // the first of those lengths for which floors are higher:
 #define FLOOR_IF_SHORT ((real)0.99)         // so much of the rate, and
 #define FORESEEN_IF_SHORT 8                 // steps for which it may fall as it does now; instead of FLOOR, FORESEEN
-#define FEW_SLEEP 8                         // neurons for which it pays to put them to sleep
+#define SPARE 32                            // slots for those who wake, if there is room
+#define FEW_SLEEP (NEAR ? 12 : 8)           // neurons for which it pays to put them to sleep
 
-enum { ASLEEP = -1, JUST_ASLEEP = -2 };
+enum { ASLEEP = -1, JUST_ASLEEP = -2, HAS_NEAR = -3 };
+
+struct Block {  // of steps that are taken
+    int k, left, slots, now;
+    bool is_short;
+};
+
+// What is shown; so many steps were before it. From where few neurons can no longer be run apart: may it be tried `again` at
+// once, or after how many steps of all neurons; and so many slots should be spare. All that lives in shared memory, since
+// registers would be saved elsewhere, far away, whenever a function is called.
+struct Shown {
+    const real* x;
+    long long hold_start;
+    int pixels, spell, spare;
+    bool again;
+};
+
+struct Acts {  // see `asleep_all.cu`
+    alignas(16) Four of[SLOTS + READ_AT_ONCE * SHARERS];
+    real felt_by[SHARERS][1 + FLOORS][NEURONS];
+};
 
 struct Counts { unsigned first, second; };  // of the sleepers of a warp that might become active: by length, 10 bits each
 
 struct Awake {  // in shared memory
     Shared shared;
     alignas(16) real y[2 * RATES];              // before and after a step
-    Four acts[SLOTS + READ_AT_ONCE * SHARERS];  // of a slot that acts on sleepers: rates added up in the block, two floors
-    // Per slot: its neuron; `felt` is the inhibition at the last step, `total` the sum of all rates, `higher` the floor if
-    // the block is SHORT; has the row grown since it was loaded?
+    // Per slot: its neuron; `felt` is the inhibition at the last step, `total` the sum of all rates, the last of
+    // `floors` that if the block is SHORT; has the row grown since it was loaded?
     int id[SLOTS];
     real u[SLOTS], b[SLOTS], s[SLOTS], a[SLOTS], scale[SLOTS], shift[SLOTS];
-    real sum[SLOTS], lowest[SLOTS], higher[SLOTS], felt[SLOTS], total[SLOTS];
+    alignas(16) real sum[ALL_SLOTS], floors[FLOORS][ALL_SLOTS];
+    real felt[SLOTS], total[SLOTS];
     alignas(8) long long c[SLOTS];
     unsigned char grown[SLOTS];
     alignas(16) int listed[SLOTS + READ_AT_ONCE * SHARERS];
     real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], rule[RULE_CONSTANTS];
+    Shown shown;
+    Block block;
     Counts counts[WARPS];
     int reached, odd, kept;                     // the step that was; has a row to be rectified; columns in `Acting`
-    alignas(16) real felt_by[SHARERS][3][NEURONS];  // by sleepers, of the columns of each team, for each of what `acts` has
     real sleeper_u[NEURONS], sleeper_b[NEURONS], sleeper_s[NEURONS];
     unsigned char unsafe[NEURONS];              // the lengths for which a sleeper might become active
-    alignas(8) short row[NEURONS];              // of a neuron, which is its slot; ASLEEP, or JUST_ASLEEP: awake up to now
+    alignas(8) short row[NEURONS];              // of a neuron, which is its slot; or ASLEEP, JUST_ASLEEP or HAS_NEAR and less
+#if NEAR  // see `asleep_near.cu`
+    alignas(16) real sleeper_felt[NEURONS], amounts[SLOTS + READ_AT_ONCE];
+    real acted[SLOTS], above[NEAR];
+    int since[NEURONS], room, pitch, near_pitch, near_rows, near_used, unused;
+    short near_id[NEAR], unused_rows[NEAR];
+#else
+    Acts acts;
+#endif
     // m̂_ij for row i and column j is at j * PITCH + i. A team reads all of its rows, used or not.
-    alignas(16) real tile[SLOTS * PITCH + 64];
+    alignas(16) real tile[POOL];
 };
 typedef Awake Memory;
 
@@ -67,7 +107,7 @@ DEVICE Acting acting() {  // in the tile, which no one uses then
     Awake& res = *(Awake*)SHARED_MEMORY;
     const int LISTED_AT_MOST = NEURONS + 16, KEPT = AT_MOST_KEPT + 4;
     real *rates = res.tile + LISTED_AT_MOST, *owners = rates + LISTED_AT_MOST, *columns = owners + 2 * KEPT;
-    int pitch = ((int)res.shared.net.n + 3) / 4 * 4, room = (int)(res.tile + SLOTS * PITCH - columns) / pitch;
+    int pitch = ((int)res.shared.net.n + 3) / 4 * 4, room = (int)(res.tile + POOL - 64 - columns) / pitch;
     room = room < AT_MOST_KEPT ? room : AT_MOST_KEPT;
     return {(FourIds*)res.tile, (Four*)rates, columns, room, pitch, res.kept, (int*)owners, (Four*)(owners + KEPT),
             res.unsafe, res.shared};
@@ -118,22 +158,25 @@ template <int ROWS> DEVICE void write_rows(real* column, const real* from, int s
         UNROLL for (int r = FIRST; r < ROWS; r++) column[Layout<ROWS>::row(r)] = from[r];
 }
 
-template <int ROWS, int USED> DEVICE void copy_to_registers(Awake& res, Weights<ROWS, USED>& m, int slots) {
+// Past the last slot there are numbers too, and rates of 0.
+template <int ROWS, int USED> DEVICE void copy_to_registers(Awake& res, Weights<ROWS, USED>& m) {
+    int pitch = PITCH;
     m.grown = false;
     UNROLL for (int g = 0; g < USED; g++)
         UNROLL for (int e = 0; e < 4; e++) {
             int slot = GROUP * g + 4 * MINE + e;
-            read_rows<ROWS>(m.of[g][e], res.tile + (slot < slots ? slot : 0) * PITCH);
-            UNROLL for (int r = 0; r < ROWS; r++) m.of[g][e][r] = slot < slots ? m.of[g][e][r] : (real)0;
+            if (GROUP * (g + 1) > SLOTS) slot = slot < SLOTS ? slot : SLOTS - 1;
+            read_rows<ROWS>(m.of[g][e], res.tile + slot * pitch);
         }
 }
 
 template <int ROWS, int USED> DEVICE void copy_to_tile(Awake& res, const Weights<ROWS, USED>& m, int slots) {
     if (!m.grown) return;
+    int pitch = PITCH;
     UNROLL for (int g = 0; g < USED; g++)
         UNROLL for (int e = 0; e < 4; e++) {
             int slot = GROUP * g + 4 * MINE + e;
-            if (slot < slots) write_rows<ROWS>(res.tile + slot * PITCH, m.of[g][e], slots);
+            if (slot < slots) write_rows<ROWS>(res.tile + slot * pitch, m.of[g][e], slots);
         }
 }
 
@@ -141,15 +184,15 @@ template <int ROWS, int USED> DEVICE void copy_to_tile(Awake& res, const Weights
 #define KEPT(used) ((used) <= 8 ? (used) : 1)
 
 template <int USED> struct Rates {
-    Four of[KEPT(USED)];
     real ends;  // does the block end?
+    Four of[KEPT(USED)];
 };
 
 template <int USED> DEVICE void read_rates(Awake& res, Rates<USED>& rates, int now) {
     const real* y = res.y + now + 4 * MINE;
+    rates.ends = one_at_once(res.y + now + FLAG);
     if (KEPT(USED) == USED)
         UNROLL for (int g = 0; g < KEPT(USED); g++) rates.of[g] = at_once((const Four*)(y + GROUP * g));
-    rates.ends = one_at_once(y + FLAGS);
 }
 
 // act(g, rates) for each group of columns in registers, and the rates of this thread's four.
@@ -172,15 +215,19 @@ template <int USED, typename Act> DEVICE void each_group(Awake& res, const Rates
     }
 }
 
-// M̂ @ y for this thread's slots: over the columns in registers and, if there are MORE, those in the tile.
+// This thread's part of M̂ @ y for its team's rows: over its columns in registers and, if there are MORE, in the tile.
+// One sum takes four cycles to become the next: of three rows, groups are added up in two sums in turn.
 template <int ROWS, int USED, bool MORE>
-DEVICE void sweep(Awake& res, const Weights<ROWS, USED>& m, const Rates<USED>& rates, int now, int slots, real* felt) {
-    real part[(ROWS + 1) / 2 * 2];
-    UNROLL for (int r = 0; r < (ROWS + 1) / 2 * 2; r++) part[r] = 0;
+DEVICE void sweep(Awake& res, const Weights<ROWS, USED>& m, const Rates<USED>& rates, int now, int slots, real* part) {
+    const int SUMS = ROWS < 4 ? 2 : 1;
+    real sums[SUMS][ROWS];
+    UNROLL for (int a = 0; a < SUMS; a++)
+        UNROLL for (int r = 0; r < ROWS; r++) sums[a][r] = 0;
     each_group<USED>(res, rates, now, [&](int g, const Four& some) {
         UNROLL for (int e = 0; e < 4; e++)
-            UNROLL for (int r = 0; r < ROWS; r++) part[r] = plus(m.of[g][e][r], some.of[e], part[r]);
+            UNROLL for (int r = 0; r < ROWS; r++) sums[e % SUMS][r] = plus(m.of[g][e][r], some.of[e], sums[e % SUMS][r]);
     });
+    UNROLL for (int r = 0; r < ROWS; r++) part[r] = SUMS > 1 ? sums[0][r] + sums[SUMS - 1][r] : sums[0][r];
     if (MORE)
         ROLLED for (int slot = USED * GROUP; slot < slots; slot += GROUP) {
             Four some = at_once((const Four*)(res.y + now + 4 * MINE + slot));  // past the last slot rates are 0
@@ -193,12 +240,16 @@ DEVICE void sweep(Awake& res, const Weights<ROWS, USED>& m, const Rates<USED>& r
             UNROLL for (int e = 0; e < 4; e++)
                 UNROLL for (int r = 0; r < ROWS; r++) part[r] = plus(weights[e][r], some.of[e], part[r]);
         }
-    // Each gives away what belongs to the others' rows: two of four sums, then one of two.
+}
+
+// Add up the parts of a team: each gives away what belongs to the others' rows, two of four sums, then one of two.
+template <int ROWS> DEVICE void add_parts(const real* part, real* felt) {
     bool odd = MINE & 1, high = MINE & 2;
     UNROLL for (int r = 0; r < ROWS; r += 4) {
-        real first = shuffle_xor(odd ? part[r] : part[r + 1], 8) + (odd ? part[r + 1] : part[r]);
+        auto of = [&](int row) { return row < ROWS ? part[row] : (real)0; };
+        real first = shuffle_xor(odd ? of(r) : of(r + 1), 8) + (odd ? of(r + 1) : of(r));
         if (r + 2 < ROWS) {
-            real second = shuffle_xor(odd ? part[r + 2] : part[r + 3], 8) + (odd ? part[r + 3] : part[r + 2]);
+            real second = shuffle_xor(odd ? of(r + 2) : of(r + 3), 8) + (odd ? of(r + 3) : of(r + 2));
             felt[r / 4] = (high ? second : first) + shuffle_xor(high ? first : second, 16);
         } else
             felt[r / 4] = first + shuffle_xor(first, 16);
@@ -243,24 +294,26 @@ DEVICE void trace(Net& net, Awake& res, int slot, bool is_one, real y, bool open
     if (net.trace_updates && LANE == 0 && not_0) add_to(&res.shared.active[k % 3], not_0);
 }
 
+// The same as `odd_W` or `odd_M`, without choices that wait for each other: a block's next step waits for it. `room` is
+// 0, or if there is a floor −1.
+DEVICE bool may_be_odd(const Terms& terms, real scale, real s, real room) {
+    real scales = fmin(scale * terms.keep_w, s * terms.keep_m) - SMALLEST_SCALE;
+    return !(fmin(fmin(fmin(terms.keep_w, terms.keep_m), room), fmin(terms.gain, scales)) >= 0);
+}
+
 // Take so many steps from k on, or fewer: up to the first at which a rate falls below its floor, or a row has to be
 // rectified. Gives the step that was reached. Only warps that have slots do this.
-struct Block {
-    int k, left, slots, now, pixels;
-    bool is_short;
-    long long hold_start;
-};
-
-template <bool TRACED, int ROWS, int USED, bool MORE> OUTLINED int take_steps(const Block& block) {
+template <bool TRACED, int ROWS, int USED, bool MORE> OUTLINED int take_steps() {
     HERE;
     const int OWNS = Layout<ROWS>::OWNS;
-    int k = block.k, left = block.left, slots = block.slots, now = block.now, pixels = block.pixels;
-    long long hold_start = block.hold_start;
+    Block block = res.block;
+    int k = block.k, left = block.left, slots = block.slots, now = block.now, pixels = res.shown.pixels;
+    long long hold_start = res.shown.hold_start;
     real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], rule[RULE_CONSTANTS], unused;
     UNROLL for (int j = 0; j < DYNAMICS_CONSTANTS; j++) dynamics[j] = res.dynamics[j];
     UNROLL for (int j = 0; j < SCHEDULE_CONSTANTS; j++) schedule[j] = res.schedule[j];
     UNROLL for (int j = 0; j < RULE_CONSTANTS; j++) rule[j] = res.rule[j];
-    real floor = net.floor, x_x = net.x_x;
+    real x_x = net.x_x, room = net.floor == 0 ? (real)0 : (real)-1;
     int hold = net.hold, slot[OWNS], warps = (slots + Layout<ROWS>::PER_WARP - 1) / Layout<ROWS>::PER_WARP;
     warps = warps < WARPS ? warps : WARPS;
     bool is_one[OWNS];
@@ -270,38 +323,49 @@ template <bool TRACED, int ROWS, int USED, bool MORE> OUTLINED int take_steps(co
         is_one[o] = q < slots;
         q = is_one[o] ? q : 0;
         own[o] = {res.u[q], is_one[o] ? res.y[now + q] : (real)0, res.b[q], res.s[q], res.a[q], res.scale[q], res.shift[q], 0,
-                  (block.is_short ? res.higher : res.lowest)[q], 0, res.c[q], false};
+                  is_one[o] ? res.floors[block.is_short ? FLOORS - 1 : 0][q] : (real)0, 0, res.c[q], false};
     }
     Weights<ROWS, USED> m;
     Rates<USED> rates;
-    copy_to_registers(res, m, slots);
+    copy_to_registers(res, m);
     read_rates(res, rates, now);
-    do {
-        // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
-        real felt[OWNS], gain[OWNS], *next = res.y + (RATES - now);
-        bool opened[OWNS], changed[OWNS], attention = false, any_opened = false;
+    while (true) {
+        real part[ROWS], felt[OWNS], gain[OWNS], *next = res.y + (RATES - now);
+        bool opened[OWNS], odd[OWNS];
+        Terms terms[OWNS];
+        sweep<ROWS, USED, MORE>(res, m, rates, now, slots, part);
+        if (rates.ends != 0) break;  // asked for only now, when it is known: what was added up is not needed
         sync_warp();  // or the compiler would see to it before each shuffle
-        sweep<ROWS, USED, MORE>(res, m, rates, now, slots, felt);
+        add_parts<ROWS>(part, felt);
         UNROLL for (int o = 0; o < OWNS; o++) {
+            // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
             real beta, new_u, new_y;
             long long new_c;
             step(dynamics, own[o].u, 0, 0, own[o].b - own[o].s * felt[o], 0, new_u, new_y, unused, unused);
             new_y = is_one[o] ? new_y : (real)0;
             if (is_one[o]) next[slot[o]] = new_y;
             gate(schedule, new_y, 0, own[o].c, k, hold, beta, new_c);
+            terms[o] = terms_of_update(rule, new_y, own[o].a);
+            opened[o] = is_one[o] & (beta != 0);
+            odd[o] = opened[o] & may_be_odd(terms[o], own[o].scale, own[o].s, room);
+            if (!(new_y >= own[o].lowest)) next[FLAG] = 1;
+            if (odd[o]) next[FLAG] = 1;
             own[o].sum += own[o].y, own[o].u = new_u, own[o].y = new_y, own[o].c = new_c, own[o].felt = felt[o];
-            opened[o] = is_one[o] & (beta != 0), changed[o] = false, gain[o] = 0;
-            attention |= is_one[o] & !(new_y >= own[o].lowest), any_opened |= opened[o];
         }
-        any_opened = vote_any(any_opened);
-        Terms terms[OWNS];
-        if (any_opened)
+        if (TRACED) {
+            UNROLL for (int o = 0; o < OWNS; o++) trace(net, res, slot[o], is_one[o], own[o].y, opened[o], k, hold_start + k);
+            if (THREAD == 0) res.shared.active[(k + 1) % 3] = 0;  // no one reads or adds to it now
+        }
+        sync_first(warps);
+        now = RATES - now;
+        read_rates(res, rates, now);
+        // Meanwhile: W[i] += eta_i * (outer(y_i, x) - leak_w * W[i]), likewise M; what is odd is left to `update`
+        bool any_opened = false;
+        UNROLL for (int o = 0; o < OWNS; o++) any_opened |= opened[o];
+        if (vote_any(any_opened)) {
             UNROLL for (int o = 0; o < OWNS; o++) {
-                // W[i] += eta_i * (outer(y_i, x) - leak_w * W[i]), likewise M, but M̂ itself when all rates are known
-                terms[o] = terms_of_update(rule, own[o].y, own[o].a);
-                bool odd = odd_W(terms[o], own[o].scale) | odd_M(floor, terms[o], own[o].s);
-                changed[o] = opened[o] & !odd;
-                if (changed[o]) {
+                gain[o] = 0;
+                if (opened[o] & !odd[o]) {
                     own[o].a = terms[o].a;
                     own[o].scale *= terms[o].keep_w;
                     own[o].shift = terms[o].keep_w * own[o].shift + terms[o].gain;
@@ -310,25 +374,16 @@ template <bool TRACED, int ROWS, int USED, bool MORE> OUTLINED int take_steps(co
                     gain[o] = terms[o].gain * reciprocal(own[o].s);
                     own[o].grown |= gain[o] != 0;
                 }
-                if (opened[o] & odd) TRUTH(OPENED)[res.id[slot[o]]] = 1, res.odd = 1, attention = true;  // left to `update`
-            }
-        if (attention)
-            UNROLL for (int j = 0; j < 4; j++) next[FLAGS + 4 * j] = 1;
-        if (TRACED) {
-            UNROLL for (int o = 0; o < OWNS; o++) trace(net, res, slot[o], is_one[o], own[o].y, opened[o], k, hold_start + k);
-            if (THREAD == 0) res.shared.active[(k + 1) % 3] = 0;  // no one reads or adds to it now
-        }
-        sync_first(warps);
-        now = RATES - now;
-        read_rates(res, rates, now);
-        if (TRACED && net.trace_updates)
-            UNROLL for (int o = 0; o < OWNS; o++)
-                if (changed[o])
+                if (odd[o]) TRUTH(OPENED)[res.id[slot[o]]] = 1, res.odd = 1;
+                if (TRACED && opened[o] && !odd[o] && net.trace_updates)
                     add_to(&global(net.trace_updates)[hold_start + k],
                            synapses_changed(net, terms[o], own[o].y, pixels, (int)res.shared.active[k % 3]));
-        if (any_opened) grow<ROWS, USED, MORE>(res, m, rates, now, slots, gain);
+            }
+            grow<ROWS, USED, MORE>(res, m, rates, now, slots, gain);
+        }
         k++;
-    } while (--left && rates.ends == 0);
+        if (--left == 0) break;
+    }
     copy_to_tile(res, m, slots);
     UNROLL for (int o = 0; o < OWNS; o++)
         if (is_one[o]) {
@@ -346,31 +401,31 @@ template <bool TRACED, int ROWS, int USED, bool MORE> OUTLINED int take_steps(co
 #define AT_MOST(slots) (SLOTS < (slots) ? SLOTS : (slots))
 
 // With as few of the columns in registers as are enough; or with all, and MORE of them in the tile.
-template <int ROWS, int MOST, int FEWEST, bool MORE> DEVICE int take_steps_of(const Block& block) {
+template <int ROWS, int MOST, int FEWEST, bool MORE> DEVICE int take_steps_of(int slots) {
     if constexpr (MOST > FEWEST)
-        if (block.slots <= (MOST - 1) * GROUP) return take_steps_of<ROWS, MOST - 1, FEWEST, false>(block);
+        if (slots <= (MOST - 1) * GROUP) return take_steps_of<ROWS, MOST - 1, FEWEST, false>(slots);
     if constexpr (MORE)
-        if (block.slots > MOST * GROUP) return take_steps<false, ROWS, MOST, true>(block);
-    return take_steps<false, ROWS, MOST, false>(block);
+        if (slots > MOST * GROUP) return take_steps<false, ROWS, MOST, true>();
+    return take_steps<false, ROWS, MOST, false>();
 }
 
-DEVICE int take_any_steps(const Block& block, bool traced) {
+DEVICE int take_any_steps(int slots, bool traced) {
     const int FEW_SLOTS = AT_MOST(THREADS * 3 / 4), SOME_SLOTS = AT_MOST(THREADS);
     const int MOST_OF_THREE = IN_REGISTERS(3, FEW_SLOTS), MOST_OF_FOUR = IN_REGISTERS(4, SOME_SLOTS);
     const bool MORE_OF_THREE = MOST_OF_THREE < GROUPS_OF(FEW_SLOTS), MORE_OF_FOUR = MOST_OF_FOUR < GROUPS_OF(SOME_SLOTS);
-    if (three_rows(block.slots)) {
-        if (traced) return take_steps<true, 3, MOST_OF_THREE, MORE_OF_THREE>(block);
-        return take_steps_of<3, MOST_OF_THREE, (MOST_OF_THREE > 4 ? MOST_OF_THREE - 3 : 1), MORE_OF_THREE>(block);
+    if (three_rows(slots)) {
+        if (traced) return take_steps<true, 3, MOST_OF_THREE, MORE_OF_THREE>();
+        return take_steps_of<3, MOST_OF_THREE, (MOST_OF_THREE > 4 ? MOST_OF_THREE - 3 : 1), MORE_OF_THREE>(slots);
     }
 #if SLOTS > THREADS
-    if (block.slots > THREADS) {
+    if (slots > THREADS) {
         const int ROWS = SLOTS <= THREADS * 3 / 2 ? 6 : 8, MOST = IN_REGISTERS(ROWS, SLOTS);
-        if (traced) return take_steps<true, ROWS, MOST, true>(block);
-        return take_steps<false, ROWS, MOST, true>(block);
+        if (traced) return take_steps<true, ROWS, MOST, true>();
+        return take_steps<false, ROWS, MOST, true>();
     }
 #endif
-    if (traced) return take_steps<true, 4, MOST_OF_FOUR, MORE_OF_FOUR>(block);
-    return take_steps_of<4, MOST_OF_FOUR, (MOST_OF_FOUR > 1 ? MOST_OF_FOUR - 1 : 1), MORE_OF_FOUR>(block);
+    if (traced) return take_steps<true, 4, MOST_OF_FOUR, MORE_OF_FOUR>();
+    return take_steps_of<4, MOST_OF_FOUR, (MOST_OF_FOUR > 1 ? MOST_OF_FOUR - 1 : 1), MORE_OF_FOUR>(slots);
 }
 
 // Does this warp take part?

@@ -27,8 +27,8 @@ enum {
     NUMBER_ROWS = TEAMS + 3
 };
 enum { C, SPIKES, COUNT_ROWS };                       // steps since the last update; spikes in the window
-// Neurons with y ≠ 0; others; pixels with x ≠ 0; see `fold.cu`; since which step a neuron sleeps (`asleep.cu`).
-enum { ACTIVE, LISTED, PIXELS, FRESH, FRESH_W, SINCE, LIST_ROWS };
+// Neurons with y ≠ 0; others; pixels with x ≠ 0; see `fold.cu`; since which step a neuron sleeps (`asleep_all.cu`).
+enum { ACTIVE, LISTED, PIXELS, FRESH_W, SINCE, LIST_ROWS };
 enum { GROWN, OPENED, TRUTH_ROWS };                   // has the row of M grown; is the gate open
 
 enum {  // SPENT
@@ -41,6 +41,9 @@ struct Shared {  // of a block
     Net net;  // a copy
     int part[ROUNDS * WARPS];
     long long active[3];  // neurons with y ≠ 0 at this step, the one before and the next
+#if FEW
+    unsigned char fresh[NEURONS];  // see `fold.cu`
+#endif
 };
 
 struct alignas(16) Four { real of[4]; };

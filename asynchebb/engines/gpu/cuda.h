@@ -8,6 +8,7 @@
 #endif
 #define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("unroll 1")  // or the code would not fit in the instruction cache
+#define BY_TWO _Pragma("unroll 2")
 #define MULTIPLY_ADD(a, b, c) fma(a, b, c)
 #ifndef SPENT
 #define SPENT(part)  // `benchmarks/gpu_cycles.py` counts the cycles that each part of a hold takes
@@ -94,6 +95,10 @@ DEVICE unsigned vote(bool x) { return __ballot_sync(~0u, x); }
 DEVICE bool vote_any(bool x) { return __any_sync(~0u, x); }
 DEVICE float reciprocal(float x) { return __frcp_rn(x); }
 DEVICE double reciprocal(double x) { return 1 / x; }
+// The bits of a float that is not larger than x ≥ 0; and the float that has these bits.
+DEVICE unsigned bits_of(float x) { return __float_as_uint(x); }
+DEVICE unsigned bits_of(double x) { return __float_as_uint(__double2float_rz(x)); }
+DEVICE float with_bits(unsigned bits) { return __uint_as_float(bits); }
 DEVICE int popcount(unsigned x) { return __popc(x); }
 template <typename T> DEVICE T shuffle(T x, int lane) { return __shfl_sync(~0u, x, lane); }
 template <typename T> DEVICE T shuffle_xor(T x, int mask) { return __shfl_xor_sync(~0u, x, mask); }

@@ -34,10 +34,22 @@ DEVICE real kept_scale_of_W(Net& net, int i, real scale, real shift) {
 enum { OF_M, OF_W };  // which scales, or columns
 
 DEVICE real* columns_of(Net& net, int which) { return global(which == OF_M ? net.P : net.V); }
-DEVICE int* fresh_of(Net& net, int which) { return which == OF_M ? LIST(FRESH) : LIST(FRESH_W); }  // up to which hold
+
+// How many holds a column has missed. At how many it was up to date is remembered, of M only the last bits of that.
+DEVICE int missed_by(Net& net, int which, int column) {
+    int holds = net.holds;
+    return which == OF_M ? (holds - ((Shared*)SHARED_MEMORY)->fresh[column]) & 255 : holds - LIST(FRESH_W)[column];
+}
+DEVICE void is_fresh(Net& net, int which, int column) {
+    int holds = net.holds;
+    if (which == OF_M)
+        ((Shared*)SHARED_MEMORY)->fresh[column] = holds & 255;
+    else
+        LIST(FRESH_W)[column] = holds;
+}
 
 DEVICE real* remembered(Net& net, int which, int hold) {
-    return global(net.remembered) + (which * REMEMBERED + hold % REMEMBERED) * net.stride;
+    return global(net.remembered) + (which * REMEMBERED + (hold & (REMEMBERED - 1))) * net.stride;
 }
 
 // Go through the columns column_of(first), …, column_of(last − 1), bringing them up to date, several at a time. A thread has
@@ -51,8 +63,8 @@ DEVICE int sharing_columns(Net& net) {
 template <int AT_ONCE, typename Column, typename Begin, typename Take, typename End>
 DEVICE void read_columns(
     Net& net, int which, int first, int last, Column column_of, Begin begin, Take take, End end) {
+    const int HOLDS = AT_ONCE > 4 ? 4 : 8;  // whose scales are on their way at a time
     int n_4 = ((int)net.n + 3) / 4, sharing = sharing_columns(net), stride = net.stride, holds = net.holds;
-    int* fresh = fresh_of(net, which);
     ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
         int first_row = r % n_4 * 4;
         real* columns = columns_of(net, which) + first_row;
@@ -62,14 +74,15 @@ DEVICE void read_columns(
             int at[AT_ONCE], since[AT_ONCE], oldest = holds;
             UNROLL for (int j = 0; j < AT_ONCE; j++) {
                 int column = column_of(q + j * sharing < last ? q + j * sharing : q);
-                at[j] = column * stride, since[j] = fresh[column];
+                at[j] = column * stride, since[j] = holds - missed_by(net, which, column);
                 weights[j] = streamed((const Four*)(columns + at[j]));
             }
             UNROLL for (int j = 0; j < AT_ONCE; j++) oldest = since[j] < oldest ? since[j] : oldest;
-            ROLLED for (int hold = oldest; hold < holds; hold += 4) {
-                Four missed[4];
-                UNROLL for (int h = 0; h < 4; h++) missed[h] = *(const Four*)(remembered(net, which, hold + h) + first_row);
-                UNROLL for (int h = 0; h < 4; h++)
+            ROLLED for (int hold = oldest; hold < holds; hold += HOLDS) {
+                Four missed[HOLDS];
+                UNROLL for (int h = 0; h < HOLDS; h++)
+                    missed[h] = *(const Four*)(remembered(net, which, hold + h) + first_row);
+                UNROLL for (int h = 0; h < HOLDS; h++)
                     UNROLL for (int j = 0; j < AT_ONCE; j++)
                         if (hold + h >= since[j] && hold + h < holds)
                             UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] *= missed[h].of[e];
@@ -83,7 +96,7 @@ DEVICE void read_columns(
         end(first_row, r / n_4);
     }
     sync();
-    for (int q = first + (int)THREAD; q < last; q += THREADS) fresh[column_of(q)] = holds;
+    for (int q = first + (int)THREAD; q < last; q += THREADS) is_fresh(net, which, column_of(q));
 }
 
 // The listed columns.
@@ -97,9 +110,8 @@ OUTLINED void refresh(Net& net, int which, const int* list, int count) {
 OUTLINED void refresh_all(Net& net, Shared& shared, int missed = 1) {
     int* list = LIST(LISTED);
     ROLLED for (int which = OF_M; which <= OF_W; which++) {
-        int *fresh = fresh_of(net, which), holds = net.holds;
         int count = list_where(
-            shared, which == OF_M ? net.n : net.m, list, [=](int j) { return holds - fresh[j] >= missed; });
+            shared, which == OF_M ? net.n : net.m, list, [&](int j) { return missed_by(net, which, j) >= missed; });
         if (count) refresh(net, which, list, count);
     }
 }

@@ -16,7 +16,7 @@ from asynchebb.schedules import Frozen
 
 # All that the kernel is told of a network: numbers, where arrays are (0: there is none), and reals.
 COUNTS = (
-    *("n", "m", "stride", "stimuli", "hold", "from_rest", "lazy", "all_near", "has_memory"),
+    *("n", "m", "stride", "stimuli", "hold", "from_rest", "all_near", "has_memory"),
     *("spiking", "noisy", "events", "window", "clock", "quiet", "open_from", "open_c", "holds"),
 )
 ARRAYS = {
@@ -32,8 +32,8 @@ REALS = ("floor", "smallest", "decay", "x_x", "sum_x")
 # Rows of the arrays of numbers, counts, lists and truths, as `columns.cu` numbers them.
 U, Y, A, H, NUMBER_ROWS = 0, 1, 2, 3, 17
 C, SPIKES, COUNT_ROWS = 0, 1, 2
-REMEMBERED = 8  # holds: see `fold.cu`
-LIST_ROWS, TRUTH_ROWS = 6, 2
+REMEMBERED = 16  # holds, a power of 2: see `fold.cu`
+LIST_ROWS, TRUTH_ROWS = 5, 2
 
 
 class Geometry(NamedTuple):
@@ -47,8 +47,11 @@ class Geometry(NamedTuple):
     slots: int = 0  # at most two per thread; none: all neurons are run step by step
     registers: int = 0
     floor: float = 0  # a rate that falls below so much of what it was,
-    foreseen: int = 32  # or for so many steps as it does now, ends a block
+    foreseen: int = 32  # or for so many steps as it does now, ends a block;
+    floors: int = 1  # there may be another floor, for short blocks
     wakes: int = 8  # so many may be woken for a longer block
+    near: int = 0  # sleepers, at most, whose weights are at hand (`asleep_near.cu`); none: see `asleep_all.cu`
+    pool: int = 0  # numbers that there is room for, of the weights between awake neurons and to those sleepers
     neurons: int = 0  # at most
     cluster: int = 0  # a power of 2
 
@@ -66,15 +69,15 @@ class Geometries(NamedTuple):
 
 
 FOR_FLOATS = Geometries(
-    Geometry(128, blocks=2, slots=160, registers=160, floor=0.95),
-    Geometry(256, slots=256, registers=160, floor=0.98, wakes=48),
+    Geometry(128, blocks=2, slots=160, registers=128, floor=0.95, wakes=4, near=256),
+    Geometry(256, slots=256, registers=160, floor=0.98, floors=2, wakes=48),
     Geometry(256, slots=256, registers=160, floor=0.95, wakes=40),
     Geometry(512, blocks=2),
     tuple(Geometry(128, blocks=3, cluster=size) for size in (1, 2, 4, 8, 16)),
 )
 FOR_DOUBLES = Geometries(
-    Geometry(128, blocks=2, slots=128, registers=64, floor=0.95),
-    Geometry(128, slots=160, registers=64, floor=0.98, foreseen=24, wakes=24),
+    Geometry(128, blocks=2, slots=128, registers=64, floor=0.95, wakes=4, near=256),
+    Geometry(128, slots=160, registers=64, floor=0.98, foreseen=24, floors=2, wakes=24),
     Geometry(256, slots=160, registers=64, floor=0.95),
     Geometry(512, blocks=2),
     tuple(Geometry(256, cluster=size) for size in (1, 2, 4, 8, 16)),
@@ -100,7 +103,11 @@ def geometries(block: int, multiprocessor: int, capability: int) -> dict[tuple[n
             room = min(block, multiprocessor // blocks - 1024)
             for slots in range(geometry.slots, geometry.slots // 2 - 1, -8):
                 found = geometry._replace(blocks=blocks, slots=slots, neurons=neurons)
-                if bytes_of_awake(found, size) <= room:
+                if geometry.near:  # those have what is left
+                    pool = (room - bytes_of_awake(found, size)) // size // 4 * 4
+                    if pool >= numbers_in_tile(slots):
+                        return found._replace(pool=pool)
+                elif bytes_of_awake(found, size) <= room:
                     return found
         return others
 
@@ -120,12 +127,21 @@ def geometries(block: int, multiprocessor: int, capability: int) -> dict[tuple[n
     return found
 
 
+def numbers_in_tile(slots: int) -> int:
+    return ((slots + 3) // 8 * 8 + 4) * slots + 64
+
+
 def bytes_of_awake(geometry: Geometry, size: int) -> int:
     """The shared memory that a block needs to run awake neurons apart, with numbers of so many bytes; at most."""
     slots, sharers = geometry.slots, max(1, geometry.threads // 128)
-    per_slot = slots * (17 * size + 8 + 2 * 4 + 1) + 80 * size + 20 * sharers * (4 * size + 4)
-    tile = ((slots + 3) // 8 * 8 + 4) * slots * size
-    return tile + per_slot + 3 * geometry.neurons + (sharers + 1) * 3 * geometry.neurons * size + 1536
+    padded, parts = (slots + 15) // 16 * 16, 1 + geometry.floors  # of rates, two sets; of their sums and floors
+    per_slot = slots * (9 * size + 8 + 2 * 4 + 1) + ((2 + parts) * padded + 32) * size + 20 * sharers * 4
+    acts = (slots + 20 * sharers) * 4 * size + sharers * parts * geometry.neurons * size
+    if geometry.near:
+        others = (geometry.pool + 2 * slots + 20) * size + geometry.near * (size + 4) + geometry.neurons * (size + 4)
+    else:
+        others = numbers_in_tile(slots) * size + acts
+    return others + per_slot + geometry.neurons * (4 + 3 * size) + 1024
 
 
 SHARED_BY = Geometry(128, blocks=4)  # so many, a power of 2, as there is room for
@@ -153,6 +169,10 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
     if geometry.slots:
         sizes |= {"SLOTS": geometry.slots, "REGISTERS": geometry.registers, "FLOOR": f"((real){geometry.floor})"}
         sizes |= {"FORESEEN": geometry.foreseen, "FEW_WAKE": geometry.wakes, "NEURONS": geometry.neurons}
+        sizes["FLOORS"] = geometry.floors
+        sizes["NEAR"] = geometry.near
+        if geometry.near:
+            sizes["POOL"] = geometry.pool
     sizes |= {"CLUSTER": max(1, geometry.cluster), "OWNED": OWNED}
     translated = []
     for kind, cls in zip(("dynamics", "schedule", "rule"), classes, strict=True):
@@ -160,7 +180,9 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
         translated.append(translate.functions(kind, cls))
     fields = [f"long long {name};" for name in COUNTS] + [f"{kind}* {name};" for name, kind in ARRAYS.items()]
     fields += [f"real {name};" for name in REALS]
-    last = ("cluster",) if geometry.cluster else ("awake", "asleep", "advance") if geometry.slots else ("advance",)
+    near = ("asleep_near",) if geometry.near else ()
+    few = ("awake", "asleep", "asleep_all", *near, "few", "advance")
+    last = ("cluster",) if geometry.cluster else few if geometry.slots else ("advance",)
     parts = ("columns", "fold", "steps", *last)
     return "\n".join(
         [
