@@ -7,10 +7,10 @@ import asynchebb as ah
 BARS = ah.Crossbars(6)
 
 
-def compared(network, from_rest, stimuli=8, hold=80, trace=("updates", "active", "y")):
+def compared(network, from_rest, stimuli=8, hold=80, trace=("updates", "active", "y"), seed=0):
     """Their states, which agree, and the gpu engine's traces, which agree, too."""
-    state = network.init(np.random.default_rng(0), np.float64)
-    X = BARS.sample(np.random.default_rng(1), stimuli)
+    state = network.init(np.random.default_rng(seed), np.float64)
+    X = BARS.sample(np.random.default_rng(seed + 1), stimuli)
     ours, our_traces = ah.advance(network, state, X, hold, "gpu", trace, from_rest)
     theirs, their_traces = ah.advance(network, state, X, hold, "reference", trace, from_rest)
     for name in ah.State._fields:

@@ -314,18 +314,13 @@ def test_it_makes_no_difference_which_threads_of_a_block_are_ahead(dynamics, sch
     assert all(map(np.array_equal, in_turn, in_any_order))
 
 
-# On a GPU
-
-
 def test_networks_whose_awake_neurons_outgrow_their_room_agree_with_the_reference(card):
     """Between few slots with many rows for those that are near, and many slots, it is tried again and again."""
-    network = ah.Network(160, 36, ah.Potential(), ah.Hebbian(), ah.Asynchronous(0.9, 60))
     for seed in range(4):
-        state = network.init(np.random.default_rng(seed), np.float64)
-        X = BARS.sample(np.random.default_rng(seed), 4)
-        ours, theirs = (ah.advance(network, state, X, 30, engine)[0] for engine in ("gpu", "reference"))
-        for name in ("W", "M", "u", "y", "c"):
-            np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-9, atol=1e-9, err_msg=name)
+        compared(ah.Network(160, 36, ah.Potential(), ah.Hebbian(), ah.Asynchronous(0.9, 60)), False, 4, 30, (), seed)
+
+
+# On a GPU
 
 
 @on_a_gpu

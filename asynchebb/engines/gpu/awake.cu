@@ -216,7 +216,7 @@ template <int USED, typename Act> DEVICE void each_group(Awake& res, const Rates
 }
 
 // This thread's part of M̂ @ y for its team's rows: over its columns in registers and, if there are MORE, in the tile.
-// One sum takes four cycles to become the next: of three rows, groups are added up in two sums in turn.
+// One sum takes four cycles to become the next: of three rows, columns are added up in two sums in turn.
 template <int ROWS, int USED, bool MORE>
 DEVICE void sweep(Awake& res, const Weights<ROWS, USED>& m, const Rates<USED>& rates, int now, int slots, real* part) {
     const int SUMS = ROWS < 4 ? 2 : 1;

@@ -140,10 +140,9 @@ OUTLINED int tired(int slots, int now, int k, int end) {
     HERE;
     int count = list_where(res.shared, slots, res.listed, [&](int slot) {
         if (res.y[now + slot] != 0 || res.sum[slot] != 0) return false;
-        real drive = res.b[slot] - FLOOR * res.s[slot] * res.felt[slot], new_u, new_y, unused;
+        real drive = res.b[slot] - FLOOR * res.s[slot] * res.felt[slot];
         drive = drive <= 0 ? (real)0 : drive;
-        step(res.dynamics, res.u[slot], 0, 0, LONGEST * drive, 0, new_u, new_y, unused, unused);
-        if (!(new_y <= 0)) return false;
+        if (might_wake(res.dynamics, res.u[slot], LONGEST * drive)) return false;
         bool opens;
         return may_sleep(net, res.u[slot], res.a[slot], res.c[slot], k, end, opens) &&
                !(opens && odd_when_silent(net, res.a[slot], res.scale[slot], res.s[slot]));
