@@ -323,6 +323,19 @@ def test_networks_whose_awake_neurons_outgrow_their_room_agree_with_the_referenc
 # On a GPU
 
 
+@needs_compiler
+@pytest.mark.parametrize("blocks", [1, 3])
+@pytest.mark.parametrize("network", [ah.asynchronous(60, 36, reading="notebook"), ah.asynchronous(90, 36)], ids=repr)
+def test_networks_that_take_turns_get_the_same_bits(network, blocks, host):
+    states = [network.init(np.random.default_rng(seed)) for seed in range(5)]
+    Xs = [BARS.sample(np.random.default_rng(seed), 18 + 7 * (seed % 3)) for seed in range(5)]  # turns are of nine
+    alone = [ah.advance(network, state, X, 300, "gpu")[0] for state, X in zip(states, Xs, strict=True)]
+    host.multiprocessors = blocks
+    together, _ = ah.advance_many(network, states, Xs, 300, "gpu")
+    for one, other in zip(alone, together, strict=True):
+        assert all(np.array_equal(getattr(one, name), array) for name, array in other._asdict().items())
+
+
 @on_a_gpu
 def test_float32_agrees_in_measures_over_a_long_run():
     run = ah.Run(ah.asynchronous(200, 196), [ah.Phase(ah.Crossbars(14), 400, 200, snapshots=1, from_rest=True)])
@@ -338,6 +351,17 @@ def test_two_hundred_networks_twice_have_the_same_bits():
     first, second = (ah.advance_many(network, states, X, 500, "gpu")[0] for _ in range(2))
     for one, other in zip(first, second, strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True)) and one.is_finite()
+
+
+@on_a_gpu
+def test_more_networks_than_the_card_has_room_for_get_the_same_bits():
+    network = ah.asynchronous(reading="notebook")
+    states = [network.init(np.random.default_rng(seed)) for seed in range(300)]
+    X = ah.Crossbars(14).sample(np.random.default_rng(1), 16)
+    together, _ = ah.advance_many(network, states, X, 500, "gpu")
+    halves = [ah.advance_many(network, half, X, 500, "gpu")[0] for half in (states[:150], states[150:])]
+    for one, other in zip(together, halves[0] + halves[1], strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 @on_a_gpu

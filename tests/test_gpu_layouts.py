@@ -89,13 +89,13 @@ def test_layouts_fit_in_the_shared_memory_of_smaller_cards():
     ):
         for (dtype, neurons), of in program.geometries(block, multiprocessor, capability).items():
             for one in (of.few, of.more, of.many):
-                assert one.slots >= 64 and one.neurons == neurons
-                needed = program.bytes_of_awake(one, dtype.itemsize)
+                assert max(one.columns, one.slots) >= 64 and one.neurons == neurons
+                needed = program.bytes_needed(one, dtype.itemsize)
                 assert needed <= block and one.blocks * (needed + 1024) <= multiprocessor
             largest = max((one.cluster for one in of.clusters), default=0)
             assert largest == {90: 16, 80: 0, 120: 8}[capability]
     small = program.geometries(16_384, 32_768, 75)[FLOAT, program.LARGE]
-    assert small.few.slots == 0  # all step by step
+    assert not small.few.apart  # all step by step
 
 
 @emulated.needs_compiler
@@ -103,8 +103,9 @@ def test_layouts_fit_in_the_shared_memory_of_smaller_cards():
 @pytest.mark.parametrize(("dtype", "neurons"), Card.geometries, ids=str)
 def test_a_block_takes_no_more_shared_memory_than_was_counted(dtype, neurons, which, tmp_path):
     geometry, network = getattr(Card.geometries[dtype, neurons], which), ah.asynchronous()
-    counted = program.bytes_of_awake(geometry, dtype.itemsize)
+    counted, memory = program.bytes_needed(geometry, dtype.itemsize), "Near" if geometry.columns else "Awake"
     source = program.source(emulated.Host.words, program.classes_of(network), dtype, geometry)
     file = tmp_path / "block.cpp"
-    file.write_text(f"{source}\nstatic_assert(sizeof(Awake) <= {counted} && sizeof(Awake) > {counted} - 2048);\n")
+    size = f"sizeof({memory})"
+    file.write_text(f"{source}\nstatic_assert({size} <= {counted} && {size} > {counted} - 2048);\n")
     subprocess.run([emulated.COMPILER, "-std=c++17", "-w", "-fsyntax-only", file], check=True)

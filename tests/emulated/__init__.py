@@ -9,6 +9,7 @@ import tempfile
 import threading
 from contextlib import nullcontext
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -23,10 +24,11 @@ needs_compiler = pytest.mark.skipif(
 FOLDER = Path(tempfile.gettempdir()) / "asynchebb-emulated"
 MAIN = """
 static Net* given;
-static void body() { advance(given); }
-extern "C" int run(Net* nets, int count) {
-    given = nets;
-    for (int block = 0; block < count; block++) emulated::run(block, shared_bytes, body);
+static int all;
+static void body() { advance(given, all); }
+extern "C" int run(Net* nets, int count, int blocks) {  // one block after the other
+    given = nets, all = count, emulated::blocks = blocks;
+    for (int block = 0; block < blocks; block++) emulated::run(block, shared_bytes, body);
     return (int)sizeof(Net);
 }
 """
@@ -59,16 +61,17 @@ class Host(Card):
 
     words = Path(__file__).with_name("host.h").read_text(encoding="utf-8")
     # Small blocks: small networks have too many awake neurons for them, or need several of them together.
-    geometries = dict.fromkeys(
-        ((np.dtype(dtype), neurons) for dtype in ("float32", "float64") for neurons in (HALF_LARGE, LARGE)),
-        Geometries(
-            Geometry(32, slots=56, registers=64, floor=0.95, neurons=LARGE, near=40, pool=4_200),
-            Geometry(64, slots=96, registers=72, floor=0.98, floors=2, neurons=LARGE),
-            Geometry(256, slots=72, registers=32, floor=0.95, neurons=LARGE),
+    geometries: ClassVar = {
+        (np.dtype(dtype), neurons): Geometries(
+            Geometry(32, columns=40, idle=neurons // 16, registers=16, neurons=neurons),
+            Geometry(64, slots=96, registers=72, floor=0.98, floors=2, neurons=neurons),
+            Geometry(128, columns=96, registers=32, neurons=neurons),
             Geometry(64),
             tuple(Geometry(64, cluster=size) for size in (1, 2, 4)),
-        ),
-    )
+        )
+        for dtype in ("float32", "float64")
+        for neurons in (HALF_LARGE, LARGE)
+    }
     multiprocessors = 8
     room = 10**9
     lock = threading.Lock()
@@ -87,7 +90,8 @@ class Host(Card):
 
     def launch(self, program, geometry, networks, count):
         with self.lock:  # there is one emulation per program
-            size = program.function(ctypes.c_void_p(networks.ptr), count)
+            blocks = min(count, self.multiprocessors) if geometry.apart else count
+            size = program.function(ctypes.c_void_p(networks.ptr), count, blocks)
         assert size in (record(dtype).itemsize for dtype, _ in self.geometries)
 
     def memory(self, size):

@@ -8,23 +8,29 @@
 
 #define DEVICE static inline
 #define OUTLINED static
+#define MEMBER inline
 #define SHARED_MEMORY emulated::shared_memory
 #define UNROLL
 #define ROLLED
 #define BY_TWO
+#define UNLIKE(number)
+#define hidden(x) ((int)(x))
+#define together()
 #define SPENT(part)
 #define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
 #define THREAD ((unsigned)emulated::thread % THREADS)
 #define RANK (emulated::thread / THREADS)
 #define BLOCK emulated::block
+#define BLOCKS_HERE emulated::blocks
+#define __shared__ static
 #define MEMORY(nets) (emulated::shared_memory + RANK * emulated::shared_size)
-#define KERNEL(name, arguments) static void name(arguments)
+#define KERNEL(name, ...) static void name(__VA_ARGS__)
 #define SIZE(name, size) extern "C" int name = size
 
 namespace emulated {
 const int STACK = 1 << 16;
 const int ALL_THREADS = CLUSTER * THREADS;
-static int thread, block, shared_size;
+static int thread, block, blocks, shared_size;
 static char* shared_memory;  // of each block of a cluster, one after the other
 static char* stacks;
 static bool finished[ALL_THREADS];
@@ -135,21 +141,12 @@ DEVICE unsigned vote(bool x) {
 }
 DEVICE bool vote_any(bool x) { return vote(x) != 0; }
 template <typename T> DEVICE T reciprocal(T x) { return 1 / x; }
-DEVICE unsigned bits_of(double x) {
-    float found = (float)x;
-    if (found > x) found = nextafterf(found, 0);
-    unsigned bits;
-    memcpy(&bits, &found, sizeof bits);
-    return bits;
-}
-DEVICE float with_bits(unsigned bits) {
-    float found;
-    memcpy(&found, &bits, sizeof found);
-    return found;
-}
 DEVICE int popcount(unsigned x) { return __builtin_popcount(x); }
 template <typename T> DEVICE T shuffle(T x, int lane) { return (T)emulated::warp_says(x)[lane]; }
 template <typename T> DEVICE T shuffle_xor(T x, int mask) { return shuffle(x, (THREAD % 32) ^ mask); }
+DEVICE bool replace(volatile int* place, int, int by) { return *place = by, true; }
+DEVICE int add_one(volatile int* place) { return (*place)++; }
+DEVICE void fence() {}
 DEVICE void add_to(long long* place, long long x) { *place += x; }
 
 template <typename T> DEVICE void read_streamed(T* to, const T* from) { memcpy(to, from, 4 * sizeof(T)); }

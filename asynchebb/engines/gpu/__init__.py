@@ -234,7 +234,7 @@ def _apart(of: Geometries, network: Network, hold: int, from_rest: bool) -> Geom
     closed = quiet(schedule, hold)  # up to the step at which silent neurons may learn
     if not getattr(network.dynamics, "additive", False) or (closed < hold - 1 and not _stays(network.rule)):
         return None
-    if network.n <= of.few.slots:  # all of them may be awake
+    if network.n <= (of.few.slots or min(of.few.columns, of.few.rows)):  # all of them may be active
         return of.few
     again, fits = _again(schedule, hold), network.n <= of.more.slots
     # Does inhibition move a silent neuron out of reach? Else more are active, and if shown from rest, all at first.
@@ -353,4 +353,4 @@ def _told(call: Call) -> dict[str, Any]:
     told |= {"window": equations.window(network.schedule), "clock": int(state.t)}
     told |= {"quiet": quiet(network.schedule, call.hold)}
     told["open_from"], told["open_c"] = open_from(network.schedule, call.hold)
-    return {**told, "floor": floor, "smallest": VANISHING, "decay": decay, "holds": 0, "x_x": 0, "sum_x": 0}
+    return {**told, "floor": floor, "smallest": VANISHING, "decay": decay, "holds": 0, "shown": 0, "x_x": 0, "sum_x": 0}

@@ -5,38 +5,6 @@
 // below its floor, so that what is computed is exact, and never undone. Awake neurons that are silent, and will be for a
 // while, fall asleep again.
 
-// May this silent neuron sleep from step k up to `end`? Not if it moves by itself, nor if its gate opens before the
-// hold's last step. If it opens at that one, as with a discrete schedule, it OPENS.
-DEVICE bool may_sleep(Net& net, real u, real a, long long c, int k, int end, bool& opens) {
-    real still, unused;
-    step(net.dynamics, u, 0, 0, 0, 0, still, unused, unused, unused);
-    opens = false;
-    if (net.all_near || still != u) return false;
-    int opening = silent_gates(net, c, k, end).opens;
-    if (opening == end || stays(net, a)) return true;
-    opens = true;
-    return opening == net.hold - 1;
-}
-
-// Has a silent neuron's row to be rectified when its gate opens?
-DEVICE bool odd_when_silent(Net& net, real a, real scale, real s) {
-    Terms terms = terms_of_update(net.rule, 0, a);
-    return odd_W(terms, scale) || odd_M(net.floor, terms, s);
-}
-
-// Its u after so much drive; and is it active then?
-DEVICE real moved(const real* dynamics, real u, real drive) {
-    real new_u, new_y, unused;
-    step(dynamics, u, 0, 0, drive, 0, new_u, new_y, unused, unused);
-    return new_u;
-}
-
-DEVICE bool might_wake(const real* dynamics, real u, real drive) {
-    real new_u, new_y, unused;
-    step(dynamics, u, 0, 0, drive, 0, new_u, new_y, unused, unused);
-    return !(new_y <= 0);
-}
-
 // The lengths of a block for which a sleeper might become active, if it feels at least so much; or if it is SHORT.
 DEVICE unsigned unsafe_for(const real* dynamics, real u, real b, real felt, real felt_if_short) {
     unsigned unsafe = 0;
@@ -76,4 +44,60 @@ template <typename To, typename From> DEVICE void move_several(int count, To to,
         }
         UNROLL for (int t = 0; t < AT_ONCE; t++) *at[t] = numbers[t];
     }
+}
+
+// Move the sleepers by the steps of the last block, and find those that might become active in the next: how many, by
+// its length (`counts`), and which (`unsafe`).
+OUTLINED void check(int slots, int steps) {
+    HERE;
+    Acts& act = res.acts;
+    const int AT_ONCE = READ_AT_ONCE, PARTS = 1 + FLOORS;
+    int stride = net.stride;
+    int count = number_where(
+        res.shared, slots, [&](int slot) { return res.sum[slot] != 0 || res.floors[FLOORS - 1][slot] != 0; },
+        [&](int slot, int place) {
+            act.of[place] = {res.sum[slot], res.floors[0][slot], res.floors[FLOORS - 1][slot], 0};
+            res.listed[place] = res.id[slot] * stride;
+        });
+    // What is read too much counts for nothing; to choose between weights would wait for each of them.
+    for EACH(q, AT_ONCE * SHARERS) act.of[count + q] = {0, 0, 0, 0}, res.listed[count + q] = 0;
+    sync();
+    int n = net.n, n_4 = (n + 3) / 4, team = THREAD / LOOKING;
+    ROLLED for (int four = THREAD % LOOKING; four < n_4; four += LOOKING) {
+        Four felt[PARTS];
+        UNROLL for (int f = 0; f < PARTS; f++) felt[f] = {0, 0, 0, 0};
+        const real* P = global(net.P) + 4 * four;
+        ROLLED for (int first = team * AT_ONCE; first < count; first += AT_ONCE * SHARERS) {
+            Four weights[AT_ONCE];
+            FourIds places[AT_ONCE / 4];
+            UNROLL for (int j = 0; j < AT_ONCE / 4; j++) places[j] = at_once((const FourIds*)(res.listed + first) + j);
+            UNROLL for (int j = 0; j < AT_ONCE; j++) weights[j] = streamed((const Four*)(P + places[j / 4].of[j % 4]));
+            UNROLL for (int j = 0; j < AT_ONCE; j++) {
+                Four acts = at_once(act.of + first + j);
+                UNROLL for (int f = 0; f < PARTS; f++)
+                    UNROLL for (int e = 0; e < 4; e++) felt[f].of[e] = plus(weights[j].of[e], acts.of[f], felt[f].of[e]);
+            }
+        }
+        UNROLL for (int f = 0; f < PARTS; f++) *(Four*)(act.felt_by[team][f] + 4 * four) = felt[f];
+    }
+    sync();
+    real dynamics[DYNAMICS_CONSTANTS];
+    UNROLL for (int j = 0; j < DYNAMICS_CONSTANTS; j++) dynamics[j] = res.dynamics[j];
+    Counts counts = {0, 0};
+    ROLLED for EACH(i, n) {
+        real u = res.sleeper_u[i], b = res.sleeper_b[i], s = res.sleeper_s[i], felt[PARTS];
+        unsigned unsafe = 0;
+        int row = res.row[i];
+        UNROLL for (int f = 0; f < PARTS; f++) felt[f] = 0;
+        UNROLL for (int t = 0; t < SHARERS; t++)
+            UNROLL for (int f = 0; f < PARTS; f++) felt[f] += act.felt_by[t][f][i];
+        if (row < 0) {
+            if (steps && row == ASLEEP) res.sleeper_u[i] = u = moved(dynamics, u, (real)steps * b - s * felt[0]);
+            if (row == JUST_ASLEEP) res.row[i] = ASLEEP;
+            unsafe = unsafe_for(dynamics, u, b, s * felt[1], s * felt[FLOORS]);
+            count_unsafe(counts, unsafe);
+        }
+        res.unsafe[i] = unsafe;
+    }
+    give_counts(res, counts);
 }

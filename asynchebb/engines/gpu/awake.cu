@@ -14,15 +14,8 @@
 #define RATES ((GROUPS_OF(SLOTS) + 1) * GROUP)  // in the slots, and
 #define FLAG (RATES - GROUP)                // behind them: does the block end?
 // Threads that move rows of columns beside each other use different banks.
-#define PITCH_FOR(slots) (((slots) + 3) / 8 * 8 + 4)
-#if NEAR  // as much as a segment needs: the rest is for those that are near
-#define ROOM (res.room)
-#define PITCH (res.pitch)
-#else
-#define ROOM SLOTS
-#define PITCH PITCH_FOR(SLOTS)
+#define PITCH ((SLOTS + 3) / 8 * 8 + 4)
 #define POOL (SLOTS * PITCH + 64)
-#endif
 #define ALL_SLOTS (GROUPS_OF(SLOTS) * GROUP)
 #define SHARERS (THREADS > 128 ? THREADS / 128 : 1)  // teams that share the columns that act on sleepers
 #define READ_AT_ONCE 20                     // such columns
@@ -32,27 +25,16 @@
 #define SHORT (FLOORS > 1 ? 3 : LENGTHS)    // the first of those lengths for which floors are higher:
 #define FLOOR_IF_SHORT ((real)0.99)         // so much of the rate, and
 #define FORESEEN_IF_SHORT 8                 // steps for which it may fall as it does now; instead of FLOOR, FORESEEN
-#define SPARE 32                            // slots for those who wake, if there is room
-#define FEW_SLEEP (NEAR ? 12 : 8)           // neurons for which it pays to put them to sleep
+#define FEW_SLEEP 8                         // neurons for which it pays to put them to sleep
 
-enum { ASLEEP = -1, JUST_ASLEEP = -2, HAS_NEAR = -3 };
+enum { ASLEEP = -1, JUST_ASLEEP = -2 };
 
 struct Block {  // of steps that are taken
     int k, left, slots, now;
     bool is_short;
 };
 
-// What is shown; so many steps were before it. From where few neurons can no longer be run apart: may it be tried `again` at
-// once, or after how many steps of all neurons; and so many slots should be spare. All that lives in shared memory, since
-// registers would be saved elsewhere, far away, whenever a function is called.
-struct Shown {
-    const real* x;
-    long long hold_start;
-    int pixels, spell, spare;
-    bool again;
-};
-
-struct Acts {  // see `asleep_all.cu`
+struct Acts {  // see `asleep.cu`
     alignas(16) Four of[SLOTS + READ_AT_ONCE * SHARERS];
     real felt_by[SHARERS][1 + FLOORS][NEURONS];
 };
@@ -78,15 +60,8 @@ struct Awake {  // in shared memory
     int reached, odd, kept;                     // the step that was; has a row to be rectified; columns in `Acting`
     real sleeper_u[NEURONS], sleeper_b[NEURONS], sleeper_s[NEURONS];
     unsigned char unsafe[NEURONS];              // the lengths for which a sleeper might become active
-    alignas(8) short row[NEURONS];              // of a neuron, which is its slot; or ASLEEP, JUST_ASLEEP or HAS_NEAR and less
-#if NEAR  // see `asleep_near.cu`
-    alignas(16) real sleeper_felt[NEURONS], amounts[SLOTS + READ_AT_ONCE];
-    real acted[SLOTS], above[NEAR];
-    int since[NEURONS], room, pitch, near_pitch, near_rows, near_used, unused;
-    short near_id[NEAR], unused_rows[NEAR];
-#else
+    alignas(8) short row[NEURONS];              // of a neuron, which is its slot; or ASLEEP or JUST_ASLEEP
     Acts acts;
-#endif
     // m̂_ij for row i and column j is at j * PITCH + i. A team reads all of its rows, used or not.
     alignas(16) real tile[POOL];
 };
@@ -307,7 +282,7 @@ template <bool TRACED, int ROWS, int USED, bool MORE> OUTLINED int take_steps() 
     HERE;
     const int OWNS = Layout<ROWS>::OWNS;
     Block block = res.block;
-    int k = block.k, left = block.left, slots = block.slots, now = block.now, pixels = res.shown.pixels;
+    int k = block.k, left = block.left, slots = block.slots, now = block.now, pixels = res.shared.pixels;
     long long hold_start = res.shown.hold_start;
     real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], rule[RULE_CONSTANTS], unused;
     UNROLL for (int j = 0; j < DYNAMICS_CONSTANTS; j++) dynamics[j] = res.dynamics[j];

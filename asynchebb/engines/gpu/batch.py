@@ -49,10 +49,11 @@ def arrays(call: Call, geometry: Geometry, memory: int = 0) -> Iterator[Array]:
     for name, trace in call.traces._asdict().items():
         yield Array(_of_trace(name), OUT, trace.shape, trace.dtype)
     yield Array("settled", OUT, (0,) if call.settled is None else call.settled.shape, real)
-    yield Array("meeting", ZEROED, (64 + memory if geometry.wide > 1 else 0,), np.uint8)
+    together = 64 + memory if geometry.wide > 1 else 64 if geometry.apart else 0
+    yield Array("meeting", ZEROED, (together,), np.uint8)
     yield Array("lists", SCRATCH, (program.LIST_ROWS, row), np.int32)
     yield Array("truths", SCRATCH, (program.TRUTH_ROWS, row), np.uint8)
-    if geometry.slots:
+    if geometry.apart:
         yield Array("V", SCRATCH, (network.m, row), real)
         yield Array("remembered", SCRATCH, (2 * program.REMEMBERED, row), real)
 

@@ -408,7 +408,7 @@ DEVICE void describe(Cluster& memory, const real* x) {
     if (LANE == 0) memory.net.x_x = squares, memory.net.sum_x = sum, memory.pixels = pixels;
 }
 
-KERNEL(advance, Net* nets) {
+KERNEL(advance, Net* nets, int) {
     Cluster& memory = *(Cluster*)(MEMORY(nets));
     Net& net = memory.net;
     if (THREAD == 0) net = nets[BLOCK];

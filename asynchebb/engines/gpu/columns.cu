@@ -9,42 +9,96 @@
 #define WORTHWHILE 16  // steps for which it pays to run few neurons apart
 #define SHORTEST 4     // after which it is tried again
 #define SMALLEST_SCALE ((real)1e-9)  // a row whose scale or s has come down to this is brought back to 1
-#define ROW(name) (global(net.numbers) + (name) * net.stride)
-#define COUNT(name) (global(net.counts) + (name) * net.stride)
+#define ROW(name) row_of_numbers(net, name)
+#define COUNT(name) row_of_counts(net, name)
 #define LIST(name) (global(net.lists) + (name) * net.stride)
-#define TRUTH(name) (global(net.truths) + (name) * net.stride)
+#define TRUTH(name) row_of_truths(net, name)
+#define TEAM_ROW(team) (global(net.numbers) + (INHIBITION + (team)) * net.stride)
 #define EACH(i, count) (int i = (int)THREAD; i < (int)(count); i += THREADS)  // a block's threads share the work
 #define WARP ((int)(THREAD / 32))
 #define LANE ((int)(THREAD % 32))
 #define WARPS (THREADS / 32)
 
-// Per neuron: u, y, a and h; b = Wx; what its rows of W and M are still to be multiplied by, and how often x is to be
-// added; the inhibition M̂ y; by how much its rows grow at an update; its y before the last step, or what a spike adds to
-// it; the mean of its y over the second half of a presentation; the sum of its y over all of it; what other teams add to
-// the inhibition (`lateral`).
+// Per neuron: u, y and a; b = Wx; what its rows of M and W are still to be multiplied by, and how often x is to be added; h;
+// by how much its rows grow at an update; its y before the last step, or what a spike adds to it; the mean of its y over the
+// second half of a presentation; the sum of its y over all of it; the inhibition M̂ y, and what other teams add to it
+// (`lateral`).
 enum {
-    U, Y, A, H, B, S, SCALE, SHIFT, INHIBITION, GAIN_W, GAIN_M, BEFORE, MEAN, ALL_RATES, TEAMS,
-    NUMBER_ROWS = TEAMS + 3
+    U, Y, A, B, S, SCALE, SHIFT, H, GAIN_W, GAIN_M, BEFORE, MEAN, ALL_RATES, INHIBITION,
+    NUMBER_ROWS = INHIBITION + 4
 };
 enum { C, SPIKES, COUNT_ROWS };                       // steps since the last update; spikes in the window
-// Neurons with y ≠ 0; others; pixels with x ≠ 0; see `fold.cu`; since which step a neuron sleeps (`asleep_all.cu`).
+// Neurons with y ≠ 0; others; pixels with x ≠ 0; see `fold.cu`; since which step a neuron sleeps (`asleep.cu`).
 enum { ACTIVE, LISTED, PIXELS, FRESH_W, SINCE, LIST_ROWS };
-enum { GROWN, OPENED, TRUTH_ROWS };                   // has the row of M grown; is the gate open
+enum { GROWN, OPENED, TRUTH_ROWS, FRESH = TRUTH_ROWS };  // has the row of M grown; is the gate open; see `turns.cu`
 
 enum {  // SPENT
     ON_WX, ON_CHOOSING, ON_LOADING, ON_SLEEPERS, ON_WAKING, ON_STEPS, ON_STORING, ON_CLOSING, ON_ALL, ON_FOLDING, ON_BEGINNING
 };
 
+#define AT_HAND_PIXELS 256
 #define ROUNDS (WARPS > 16 ? 1 : 4)  // in which a block counts at a time
 
 struct Shared {  // of a block
     Net net;  // a copy
-    int part[ROUNDS * WARPS];
+    int part[ROUNDS * WARPS], pixels;  // so many are not 0
     long long active[3];  // neurons with y ≠ 0 at this step, the one before and the next
 #if FEW
     unsigned char fresh[NEURONS];  // see `fold.cu`
 #endif
+#if COLUMNS  // there is room for what is needed most
+    int pixels_at_hand[AT_HAND_PIXELS];
+    real shown[AT_HAND_PIXELS];
+    unsigned char fresh_pixels[AT_HAND_PIXELS];
+    alignas(16) real numbers[H][NEURONS];
+    long long counts[SPIKES][NEURONS];
+    unsigned char truths[TRUTH_ROWS][NEURONS];
+#endif
 };
+
+#if COLUMNS
+#define AT_HAND (*(Shared*)SHARED_MEMORY)
+DEVICE real* row_of_numbers(Net& net, int name) {
+    return name < H ? AT_HAND.numbers[name] : global(net.numbers) + name * net.stride;
+}
+DEVICE long long* row_of_counts(Net& net, int name) {
+    return name < SPIKES ? AT_HAND.counts[name] : global(net.counts) + name * net.stride;
+}
+DEVICE unsigned char* row_of_truths(Net& net, int name) { return AT_HAND.truths[name]; }
+
+// The pixels that are not 0, and what is shown there.
+DEVICE int pixel(Net& net, int p) { return p < AT_HAND_PIXELS ? AT_HAND.pixels_at_hand[p] : LIST(PIXELS)[p]; }
+DEVICE real shown_at(Net& net, const real* x, int p) {
+    return p < AT_HAND_PIXELS ? AT_HAND.shown[p] : x[LIST(PIXELS)[p]];
+}
+DEVICE void is_shown(Net& net, int p, int pixel, real x) {
+    if (p < AT_HAND_PIXELS)
+        AT_HAND.pixels_at_hand[p] = pixel, AT_HAND.shown[p] = x;
+    else
+        LIST(PIXELS)[p] = pixel;
+}
+
+// Take them over, or give them BACK.
+template <bool BACK> DEVICE void turn_numbers(Net& net) {
+    for EACH(i, net.n) {
+        for (int name = U; name <= A; name++) {
+            real &there = global(net.numbers)[name * net.stride + i], &here = AT_HAND.numbers[name][i];
+            (BACK ? there : here) = BACK ? here : there;
+        }
+        long long &there = global(net.counts)[C * net.stride + i], &here = AT_HAND.counts[C][i];
+        (BACK ? there : here) = BACK ? here : there;
+    }
+    sync();
+}
+#else
+DEVICE real* row_of_numbers(Net& net, int name) { return global(net.numbers) + name * net.stride; }
+DEVICE long long* row_of_counts(Net& net, int name) { return global(net.counts) + name * net.stride; }
+DEVICE unsigned char* row_of_truths(Net& net, int name) { return global(net.truths) + name * net.stride; }
+template <bool BACK> DEVICE void turn_numbers(Net& net) {}
+DEVICE int pixel(Net& net, int p) { return LIST(PIXELS)[p]; }
+DEVICE real shown_at(Net& net, const real* x, int p) { return x[LIST(PIXELS)[p]]; }
+DEVICE void is_shown(Net& net, int p, int pixel, real x) { LIST(PIXELS)[p] = pixel; }
+#endif
 
 struct alignas(16) Four { real of[4]; };
 struct alignas(16) FourIds { int of[4]; };
@@ -192,6 +246,7 @@ DEVICE Acting acting();
 
 DEVICE void forget_columns(Net& net) {
     Acting acts = acting();
+    if (COLUMNS && !sync_or(acts.kept)) return;
     for EACH(i, net.n) acts.is_kept[i] = 0;
     if (THREAD == 0) acts.kept = 0;
     sync();
@@ -286,7 +341,7 @@ DEVICE void lateral(
                 add(weights[j], rates.of[j]);
             }
         }
-        Four* into = (Four*)(team ? ROW(TEAMS + team - 1) + first_row : inhibition + first_row);
+        Four* into = (Four*)((team ? TEAM_ROW(team) : inhibition) + first_row);
         if (team == 0 && before != 0)
             UNROLL for (int e = 0; e < 4; e++) sum.of[e] += before * into->of[e];
         *into = sum;
@@ -327,7 +382,7 @@ DEVICE void lateral(
         UNROLL for (int j = 0; j < AT_ONCE; j++)
             UNROLL for (int e = 0; e < 4; e++) sum.of[e] = plus(weights[j].of[e], rates[j], sum.of[e]);
     }
-    Four* into = (Four*)(team ? ROW(TEAMS + team - 1) + first_row : inhibition + first_row);
+    Four* into = (Four*)((team ? TEAM_ROW(team) : inhibition) + first_row);
     if (team == 0 && before != 0)
         UNROLL for (int e = 0; e < 4; e++) sum.of[e] += before * into->of[e];
     *into = sum;
@@ -336,7 +391,7 @@ DEVICE void lateral(
 
 DEVICE real add_teams(Net& net, int i, int sharing) {
     real sum = ROW(INHIBITION)[i];
-    for (int team = 1; team < sharing; team++) sum += ROW(TEAMS + team - 1)[i];
+    for (int team = 1; team < sharing; team++) sum += TEAM_ROW(team)[i];
     return sum;
 }
 

@@ -1,5 +1,6 @@
 // The words that the engine's code is written in, as CUDA has them.
 #define DEVICE static __device__ __forceinline__
+#define MEMBER __device__ __forceinline__  // the same, of a structure
 #if FEW
 #define OUTLINED static __device__ __noinline__
 #define SHARED_MEMORY shared_memory
@@ -18,13 +19,14 @@
 #else
 #define IN_CLUSTERS
 #endif
-#define KERNEL(name, arguments) \
-    extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS / WIDE, BLOCKS) name(arguments)
+#define KERNEL(name, ...) \
+    extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS / WIDE, BLOCKS) name(__VA_ARGS__)
 extern __shared__ __align__(16) char shared_memory[];
 
 #if WIDE == 1
 #define THREAD threadIdx.x
 #define BLOCK (blockIdx.x / CLUSTER)
+#define BLOCKS_HERE ((int)gridDim.x)
 #define MEMORY(nets) shared_memory
 
 DEVICE void begin(char* at) {}
@@ -90,18 +92,26 @@ template <typename T> DEVICE T* global(T* place) {
 // The first so many warps of a block wait for each other.
 DEVICE void sync_first(int warps) { asm volatile("bar.sync 1, %0;" :: "r"(32 * warps) : "memory"); }
 #endif
+// A number of which nothing is known.
+DEVICE int hidden(int x) {
+    asm volatile("" : "+r"(x));
+    return x;
+}
+// Code that is not to be joined with other code that does the same: which registers it uses must be known.
+#define UNLIKE(number) asm volatile("// %0" :: "n"(number))
+// What was asked for before is asked for at once: the compiler would wait for each before it asks for the next.
+DEVICE void together() { asm volatile("bar.warp.sync %0;" :: "r"(__activemask()) : "memory"); }
 DEVICE void sync_warp() { __syncwarp(); }
 DEVICE unsigned vote(bool x) { return __ballot_sync(~0u, x); }
 DEVICE bool vote_any(bool x) { return __any_sync(~0u, x); }
 DEVICE float reciprocal(float x) { return __frcp_rn(x); }
 DEVICE double reciprocal(double x) { return 1 / x; }
-// The bits of a float that is not larger than x ≥ 0; and the float that has these bits.
-DEVICE unsigned bits_of(float x) { return __float_as_uint(x); }
-DEVICE unsigned bits_of(double x) { return __float_as_uint(__double2float_rz(x)); }
-DEVICE float with_bits(unsigned bits) { return __uint_as_float(bits); }
 DEVICE int popcount(unsigned x) { return __popc(x); }
 template <typename T> DEVICE T shuffle(T x, int lane) { return __shfl_sync(~0u, x, lane); }
 template <typename T> DEVICE T shuffle_xor(T x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
+DEVICE bool replace(volatile int* place, int x, int by) { return atomicCAS((int*)place, x, by) == x; }
+DEVICE int add_one(volatile int* place) { return atomicAdd((int*)place, 1); }
+DEVICE void fence() { __threadfence(); }
 DEVICE void add_to(long long* place, long long x) { atomicAdd((unsigned long long*)place, (unsigned long long)x); }
 #define SIZE(name, size) extern "C" __device__ int name = size
 

@@ -152,9 +152,10 @@ class Cuda(Card):
     def launch(self, program: Program, geometry: Geometry, networks: Any, count: int) -> None:
         """Begin to run so many networks."""
         shared = program.memory if geometry.wide == 1 else 0
-        program.function(
-            (count * max(geometry.wide, geometry.cluster),), (geometry.threads,), (networks,), shared_mem=shared
-        )
+        blocks = count * max(geometry.wide, geometry.cluster)
+        if geometry.apart:  # they take turns
+            blocks = min(blocks, self.multiprocessors * geometry.blocks)
+        program.function((blocks,), (geometry.threads,), (networks, np.int32(count)), shared_mem=shared)
 
     def stream(self) -> Any:
         return self.cupy.cuda.Stream(non_blocking=True)

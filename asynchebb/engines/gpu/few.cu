@@ -1,11 +1,9 @@
-// Awake neurons are run, and the others looked after: those that are near, where there are such (BY_NEAR,
-// `asleep_near.cu`), or else all of them (`asleep_all.cu`).
+// Awake neurons are run, and the others looked after.
 
-// Give slots to those who are awake at step k; so many should be spare. Gives the step up to which the others may sleep; k if
-// too many are awake.
+// Give slots to those who are awake at step k. Gives the step up to which the others may sleep; k if too many are awake.
 struct Chosen { int end, slots; };
 
-OUTLINED Chosen choose(int k, int spare) {
+OUTLINED Chosen choose(int k) {
     HERE;
     real *us = ROW(U), *ys = ROW(Y), *as = ROW(A);
     unsigned char* opened = TRUTH(OPENED);
@@ -17,7 +15,7 @@ OUTLINED Chosen choose(int k, int spare) {
         bool opens, sleeps = ys[i] == 0 && may_sleep(net, u, as[i], COUNT(C)[i], k, end, opens);
         opened[i] = sleeps && opens;
         if (opened[i]) ends_early |= odd_when_silent(net, as[i], ROW(SCALE)[i], ROW(S)[i]);
-        res.row[i] = ASLEEP, since(res, i) = k;
+        res.row[i] = ASLEEP, LIST(SINCE)[i] = k;
         return !sleeps;
     });
     if (slots > SLOTS) return {k, 0};
@@ -27,29 +25,25 @@ OUTLINED Chosen choose(int k, int spare) {
     }
     for EACH(slot, slots) res.id[slot] = list[slot], res.row[list[slot]] = slot;
     sync();
-    return {choose_near(res, k, end, slots, spare), slots};
+    return {end, slots};
 }
 
-// Bring the columns of these slots up to date, so many at a time, and copy what is awake to the tile, and what is near.
+// Bring the columns of these slots up to date, so many at a time, and copy what is awake to the tile.
 template <int AT_ONCE> DEVICE void fetch(Awake& res, int first, int last) {
     Net& net = res.shared.net;
     int pitch = PITCH;
     real* row[4];
-    unsigned short* near[4];
-    read_columns<AT_ONCE>(
+    read_columns<AT_ONCE, 4>(
         net, OF_M, first, last, [&](int slot) { return res.id[slot]; },
         [&](int first_row) {
             UNROLL for (int e = 0; e < 4; e++) {
                 int of = first_row + e < net.n ? res.row[first_row + e] : ASLEEP;
                 row[e] = of >= 0 ? res.tile + of : nullptr;
-                near[e] = of <= HAS_NEAR ? near_weights(res, HAS_NEAR - of) : nullptr;
             }
         },
-        [&](int slot, const Four& weights) {
-            UNROLL for (int e = 0; e < 4; e++) {
+        [&](int slot, const Four& weights, int) {
+            UNROLL for (int e = 0; e < 4; e++)
                 if (row[e]) row[e][slot * pitch] = weights.of[e];
-                if (NEAR && near[e]) near[e][slot] = rounded_down(weights.of[e]);
-            }
         },
         [](int, int) {});
 }
@@ -80,8 +74,7 @@ template <int AT_ONCE, int ROWS> OUTLINED void load(int first, int last, int oth
         res.sum[slot] = res.floors[0][slot] = res.floors[FLOORS - 1][slot] = res.felt[slot] = 0, res.grown[slot] = 0;
         res.y[now + slot] = y, res.y[RATES - now + slot] = k ? before : y;  // before the last step
         res.total[slot] = -y;  // `sum` is of the rates before each step
-        begin_acting(res, slot);
-        res.c[slot] = silent_gates(net, c, since(res, i), k).c;
+        res.c[slot] = silent_gates(net, c, LIST(SINCE)[i], k).c;
     }
     sync();
 }
@@ -147,9 +140,7 @@ OUTLINED int tired(int slots, int now, int k, int end) {
         return may_sleep(net, res.u[slot], res.a[slot], res.c[slot], k, end, opens) &&
                !(opens && odd_when_silent(net, res.a[slot], res.scale[slot], res.s[slot]));
     });
-    int most = room_for_tired(res);
-    count = count < most ? count : most;
-    return count >= FEW_SLEEP || slots + FEW_WAKE > ROOM ? count : 0;
+    return count >= FEW_SLEEP || slots + FEW_WAKE > SLOTS ? count : 0;
 }
 
 template <typename T> DEVICE void move(T* array, int to, int from) { array[to] = array[from]; }
@@ -158,7 +149,6 @@ template <typename T> DEVICE void move(T* array, int to, int from) { array[to] =
 OUTLINED int put_to_sleep(int slots, int tired, int now, int k, int end) {
     HERE;
     int left = slots - tired, pitch = PITCH;
-    if (BY_NEAR) settle_tired(res, slots, tired);
     store_listed(res, tired, slots);
     for EACH(t, tired) {
         int slot = res.listed[t], i = res.id[slot];
@@ -167,12 +157,11 @@ OUTLINED int put_to_sleep(int slots, int tired, int now, int k, int end) {
         res.sleeper_u[i] = res.u[slot], res.sleeper_b[i] = res.b[slot], res.sleeper_s[i] = res.s[slot];
         may_sleep(net, res.u[slot], res.a[slot], res.c[slot], k, end, opens);
         TRUTH(OPENED)[i] = opens;
-        since(res, i) = k, res.row[i] = BY_NEAR ? row_of_tired(res, t) : JUST_ASLEEP;
+        LIST(SINCE)[i] = k, res.row[i] = JUST_ASLEEP;
     }
     sync();
-    if (BY_NEAR) settle_others(res, tired);
     // Those who stay, from the end on, for the places of those who do not.
-    int* stay = spare_numbers(res);
+    int* stay = (int*)res.acts.of;
     for EACH(slot, slots) {
         if (slot < left || res.row[res.id[slot]] < 0) continue;
         int before = slot - left;
@@ -192,14 +181,13 @@ OUTLINED int put_to_sleep(int slots, int tired, int now, int k, int end) {
         real* of = res.tile + column * pitch;
         move_several(moves, [&](int t) { return of + to[t]; }, [&](int t) { return of + stay[t]; });
     }
-    if (BY_NEAR) move_near(res, to, stay, moves);
     for EACH(t, moves) {
         int to = res.listed[t], from = stay[t];
         move(res.u, to, from), move(res.b, to, from), move(res.s, to, from), move(res.a, to, from);
         move(res.scale, to, from), move(res.shift, to, from), move(res.sum, to, from), move(res.felt, to, from);
         move(res.total, to, from), move(res.c, to, from), move(res.id, to, from), move(res.grown, to, from);
         move(res.y, to, from), move(res.y + RATES, to, from);
-        res.row[res.id[to]] = to, move_acting(res, to, from);
+        res.row[res.id[to]] = to;
     }
     sync();
     for EACH(t, tired) res.y[left + t] = res.y[RATES + left + t] = 0;
@@ -210,22 +198,21 @@ OUTLINED int put_to_sleep(int slots, int tired, int now, int k, int end) {
 // Give the next slots to those who wake, who are listed.
 DEVICE void wake(Awake& res, int slots, int waking, int now, int k) {
     Net& net = res.shared.net;
-    const int AT_ONCE = NEAR ? 4 : 8, TOGETHER = NEAR ? 4 : 16;
+    const int AT_ONCE = 8, TOGETHER = 16;
     for EACH(w, waking) {
-        int slot = slots + w, i = BY_NEAR ? neuron_of_row(res, res.listed[w]) : res.listed[w];
+        int slot = slots + w, i = res.listed[w];
         res.id[slot] = i, res.row[i] = slot, TRUTH(OPENED)[i] = 0;
     }
     sync();
     ROLLED for (int first = slots; first < slots + waking; first += TOGETHER)
         load<AT_ONCE, TOGETHER>(first, first + TOGETHER < slots + waking ? first + TOGETHER : slots + waking, slots, now, k);
-    if (BY_NEAR) settle_waking(res, slots, waking, k);
 }
 
 // Run the awake neurons from step k on, and look after the others. Gives the step that was reached: k if there are too
 // many of them. `shown` says how to go on from there.
 OUTLINED int run_few(int k) {
     HERE;
-    Chosen chosen = choose(k, res.shown.spare);
+    Chosen chosen = choose(k);
     int slots = chosen.slots, end = chosen.end, start = k, now = 0;
     SPENT(ON_CHOOSING)
     if (end == k) {
@@ -239,7 +226,7 @@ OUTLINED int run_few(int k) {
     if (THREAD == 0) res.shared.active[0] = res.shared.active[1] = res.shared.active[2] = 0, res.odd = 0;
     sync();
     ROLLED for (int first = 0; first < slots; first += THREADS)
-        load<NEAR ? 8 : 16, 0>(first, first + THREADS < slots ? first + THREADS : slots, 0, now, k);
+        load<16, 0>(first, first + THREADS < slots ? first + THREADS : slots, 0, now, k);
     SPENT(ON_LOADING)
 
     bool odd = false;  // has a row to be rectified?
@@ -247,13 +234,9 @@ OUTLINED int run_few(int k) {
     while (true) {
         sync();
         odd = res.odd;
-        for EACH(slot, slots) {
-            res.total[slot] += res.sum[slot];
-            go_on_acting(res, slot);
-        }
+        for EACH(slot, slots) res.total[slot] += res.sum[slot];
         if (k == end || odd) break;
-        bool scarce = NEAR ? BY_NEAR && slots + FEW_WAKE > ROOM : slots + FEW_SLEEP > ROOM;
-        if (k >= rested + (scarce ? LONGEST / 8 : LONGEST)) {
+        if (k >= rested + (slots + FEW_SLEEP > SLOTS ? LONGEST / 8 : LONGEST)) {
             rested = k;
             if (int leaving = tired(slots, now, k, end)) slots = put_to_sleep(slots, leaving, now, k, end);
         }
@@ -269,10 +252,7 @@ OUTLINED int run_few(int k) {
             res.floors[0][slot] = lowest > 0 ? lowest : (real)0;
         }
         if (THREAD == 0) res.y[FLAG] = res.y[RATES + FLAG] = 0;
-        if (BY_NEAR)
-            check_near(slots, k, k - looked);
-        else
-            check_all(slots, k - looked);
+        check(slots, k - looked);
         looked = k;
         SPENT(ON_SLEEPERS)
         for EACH(slot, slots) res.sum[slot] = 0;
@@ -281,14 +261,13 @@ OUTLINED int run_few(int k) {
             Counts counts = res.counts[w];
             UNROLL for (int l = 0; l < LENGTHS; l++) waking[l] += count_of(counts, l);
         }
-        int length = LENGTHS - 1, woken = waking[LENGTHS - 1], at_most = FEW_WAKE + (BY_NEAR ? woken : 0);
+        int length = LENGTHS - 1, woken = waking[LENGTHS - 1];
         UNROLL for (int l = LENGTHS - 2; l >= 0; l--)
-            if ((waking[l] <= at_most && slots + waking[l] <= ROOM) || waking[l] == waking[LENGTHS - 1])
+            if ((waking[l] <= FEW_WAKE && slots + waking[l] <= SLOTS) || waking[l] == waking[LENGTHS - 1])
                 length = l, woken = waking[l];
-        if (slots + woken > ROOM) break;
+        if (slots + woken > SLOTS) break;
         if (woken) {
-            int looked_at = BY_NEAR ? rows_in_use(res) : (int)net.n;
-            list_where(res.shared, looked_at, res.listed, [&](int which) { return res.unsafe[which] >> length & 1; });
+            list_where(res.shared, net.n, res.listed, [&](int i) { return res.unsafe[i] >> length & 1; });
             wake(res, slots, woken, now, k);
             slots += woken;
         }
@@ -307,10 +286,7 @@ OUTLINED int run_few(int k) {
         SPENT(ON_STEPS)
     }
     sync();
-    if (BY_NEAR)
-        settle_all(res, slots, k);
-    else if (k > looked)
-        check_all(slots, k - looked);
+    if (k > looked) check(slots, k - looked);
     for EACH(slot, slots) unload(res, slot, now);
     store_all(res, slots);
     sync();
@@ -318,23 +294,19 @@ OUTLINED int run_few(int k) {
     for EACH(i, net.n)
         if (res.row[i] < 0) {
             ROW(U)[i] = res.sleeper_u[i];
-            close_silent(net, i, since(res, i), k, odd, res.shown.hold_start + k - 1);
+            close_silent(net, i, LIST(SINCE)[i], k, odd, res.shown.hold_start + k - 1);
         }
     sync();
     if (odd) {  // the gates of step k − 1 are open, and a row has to be rectified
         refresh_all(net, res.shared);
         int active = list_active(net, res.shared);
-        update(net, res.shared, res.shown.x, res.shown.pixels, active, res.shown.hold_start + k - 1);
+        update(net, res.shared, res.shown.x, res.shared.pixels, active, res.shown.hold_start + k - 1);
     }
     forget_columns(net);  // the tile was needed
     SPENT(ON_CLOSING)
     if (THREAD == 0) {
         Shown& shown = res.shown;
         shown.again = !odd && k - start >= WORTHWHILE && k < net.hold - 1;
-        if (k < end && !odd && BY_NEAR && ROOM < SLOTS) {  // there were not enough slots, and there may be more
-            shown.spare += k - start < LONGEST ? 8 : 0;
-            shown.again = true;
-        }
         shown.spell = k > start ? SHORTEST : shown.spell < WORTHWHILE ? 2 * shown.spell : WORTHWHILE;
     }
     sync();

@@ -2,7 +2,7 @@
 //
 // To multiply all rows of W and M touches all of their weights, of which most are not read in the next hold, nor in the
 // one after that. So where few neurons are run apart, the scales of both are remembered. A column, of W that of a pixel,
-// is multiplied when it is read, by all that it has missed and in that order, at the latest after REMEMBERED holds: it
+// is multiplied when it is read, by all that it has missed and in that order; and every REMEMBERED holds, all of them are. It
 // gets the same bits as if it had been multiplied at the end of each hold.
 
 DEVICE real larger(real a, real b) { return a > b ? a : b; }
@@ -35,35 +35,33 @@ enum { OF_M, OF_W };  // which scales, or columns
 
 DEVICE real* columns_of(Net& net, int which) { return global(which == OF_M ? net.P : net.V); }
 
-// How many holds a column has missed. At how many it was up to date is remembered, of M only the last bits of that.
-DEVICE int missed_by(Net& net, int which, int column) {
-    int holds = net.holds;
-    return which == OF_M ? (holds - ((Shared*)SHARED_MEMORY)->fresh[column]) & 255 : holds - LIST(FRESH_W)[column];
+// How many holds a column has missed. The last bits of how many there were when it was up to date are remembered.
+DEVICE unsigned char& fresh_of(Net& net, int which, int column) {
+    Shared& shared = *(Shared*)SHARED_MEMORY;
+    if (which == OF_M) return shared.fresh[column];
+#if COLUMNS
+    if (column < AT_HAND_PIXELS) return shared.fresh_pixels[column];
+#endif
+    return ((unsigned char*)LIST(FRESH_W))[column];
 }
-DEVICE void is_fresh(Net& net, int which, int column) {
-    int holds = net.holds;
-    if (which == OF_M)
-        ((Shared*)SHARED_MEMORY)->fresh[column] = holds & 255;
-    else
-        LIST(FRESH_W)[column] = holds;
-}
+DEVICE int missed_by(Net& net, int which, int column) { return ((int)net.holds - fresh_of(net, which, column)) & 255; }
+DEVICE void is_fresh(Net& net, int which, int column) { fresh_of(net, which, column) = (int)net.holds & 255; }
 
 DEVICE real* remembered(Net& net, int which, int hold) {
     return global(net.remembered) + (which * REMEMBERED + (hold & (REMEMBERED - 1))) * net.stride;
 }
 
 // Go through the columns column_of(first), …, column_of(last − 1), bringing them up to date, several at a time. A thread has
-// four rows; where there are enough threads, teams of them share the columns. begin(first row); take(which, weights) for
-// each column; end(first row, team).
+// four rows; where there are enough threads, teams of them share the columns. The scales of so many HOLDS are on their way
+// at a time. begin(first row); take(which, weights, first row) for each column; end(first row, team).
 DEVICE int sharing_columns(Net& net) {
     int found = THREADS / (((int)net.n + 3) / 4);
     return found < 1 ? 1 : found < 4 ? found : 4;  // there are that many rows for sums
 }
 
-template <int AT_ONCE, typename Column, typename Begin, typename Take, typename End>
+template <int AT_ONCE, int HOLDS, typename Column, typename Begin, typename Take, typename End>
 DEVICE void read_columns(
     Net& net, int which, int first, int last, Column column_of, Begin begin, Take take, End end) {
-    const int HOLDS = AT_ONCE > 4 ? 4 : 8;  // whose scales are on their way at a time
     int n_4 = ((int)net.n + 3) / 4, sharing = sharing_columns(net), stride = net.stride, holds = net.holds;
     ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
         int first_row = r % n_4 * 4;
@@ -81,7 +79,8 @@ DEVICE void read_columns(
             ROLLED for (int hold = oldest; hold < holds; hold += HOLDS) {
                 Four missed[HOLDS];
                 UNROLL for (int h = 0; h < HOLDS; h++)
-                    missed[h] = *(const Four*)(remembered(net, which, hold + h) + first_row);
+                    missed[h] = streamed((const Four*)(remembered(net, which, hold + h) + first_row));
+                together();
                 UNROLL for (int h = 0; h < HOLDS; h++)
                     UNROLL for (int j = 0; j < AT_ONCE; j++)
                         if (hold + h >= since[j] && hold + h < holds)
@@ -90,7 +89,7 @@ DEVICE void read_columns(
             UNROLL for (int j = 0; j < AT_ONCE; j++)
                 if (q + j * sharing < last) {
                     if (since[j] < holds) *(Four*)(columns + at[j]) = weights[j];
-                    take(q + j * sharing, weights[j]);
+                    take(q + j * sharing, weights[j], first_row);
                 }
         }
         end(first_row, r / n_4);
@@ -99,43 +98,70 @@ DEVICE void read_columns(
     for (int q = first + (int)THREAD; q < last; q += THREADS) is_fresh(net, which, column_of(q));
 }
 
-// The listed columns.
+// Bring the listed columns up to date. They may be many: all scales that any of them may have missed are in registers.
 OUTLINED void refresh(Net& net, int which, const int* list, int count) {
-    read_columns<8>(
-        net, which, 0, count, [=](int q) { return list[q]; }, [](int) {}, [](int, const Four&) {}, [](int, int) {});
+    const int AT_ONCE = sizeof(real) == 4 ? 8 : 4;
+    int n_4 = ((int)net.n + 3) / 4, sharing = sharing_columns(net), stride = net.stride, first_hold = net.holds - REMEMBERED;
+    ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
+        int first_row = r % n_4 * 4;
+        real* columns = columns_of(net, which) + first_row;
+        Four scales[REMEMBERED];
+        UNROLL for (int h = 0; h < REMEMBERED; h++)
+            scales[h] = streamed((const Four*)(remembered(net, which, first_hold + h) + first_row));
+        ROLLED for (int q = r / n_4; q < count; q += AT_ONCE * sharing) {
+            Four weights[AT_ONCE];
+            int at[AT_ONCE], missed[AT_ONCE], most = 0;
+            UNROLL for (int j = 0; j < AT_ONCE; j++) {
+                int column = list[q + j * sharing < count ? q + j * sharing : q];
+                at[j] = column * stride, missed[j] = missed_by(net, which, column);
+                most = missed[j] > most ? missed[j] : most;
+                weights[j] = streamed((const Four*)(columns + at[j]));
+            }
+            together();
+            UNROLL for (int h = 0; h < REMEMBERED; h++)
+                if (REMEMBERED - h <= most)
+                    UNROLL for (int j = 0; j < AT_ONCE; j++)
+                        if (REMEMBERED - h <= missed[j])
+                            UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] *= scales[h].of[e];
+            UNROLL for (int j = 0; j < AT_ONCE; j++)
+                if (q + j * sharing < count) *(Four*)(columns + at[j]) = weights[j];
+        }
+    }
+    sync();
+    for EACH(q, count) is_fresh(net, which, list[q]);
     sync();
 }
 
-// All columns that have missed something for at least so many holds.
-OUTLINED void refresh_all(Net& net, Shared& shared, int missed = 1) {
+// All columns that have missed something.
+OUTLINED void refresh_all(Net& net, Shared& shared) {
     int* list = LIST(LISTED);
     ROLLED for (int which = OF_M; which <= OF_W; which++) {
         int count = list_where(
-            shared, which == OF_M ? net.n : net.m, list, [&](int j) { return missed_by(net, which, j) >= missed; });
+            shared, which == OF_M ? net.n : net.m, list, [&](int j) { return missed_by(net, which, j) > 0; });
         if (count) refresh(net, which, list, count);
     }
 }
 
 // b = W @ x over the pixels that are not 0.
 OUTLINED void feed_forward(Net& net, const real* x, int pixels) {
-    const int* listed = LIST(PIXELS);
+    const int AT_ONCE = sizeof(real) == 4 ? 14 : 6, HOLDS = sizeof(real) == 4 ? 8 : 4;
     int sharing = sharing_columns(net);
     Four sum;
-    read_columns<8>(
-        net, OF_W, 0, pixels, [=](int p) { return listed[p]; }, [&](int) { sum = {0, 0, 0, 0}; },
-        [&](int p, const Four& weights) {
-            real x_j = x[listed[p]];
+    read_columns<AT_ONCE, HOLDS>(
+        net, OF_W, 0, pixels, [&](int p) { return pixel(net, p); }, [&](int) { sum = {0, 0, 0, 0}; },
+        [&](int p, const Four& weights, int) {
+            real x_j = shown_at(net, x, p);
             UNROLL for (int e = 0; e < 4; e++) sum.of[e] = plus(weights.of[e], x_j, sum.of[e]);
         },
-        [&](int first_row, int team) { *(Four*)(ROW(team ? TEAMS + team - 1 : INHIBITION) + first_row) = sum; });
+        [&](int first_row, int team) { *(Four*)(TEAM_ROW(team) + first_row) = sum; });
     for EACH(i, net.n) ROW(B)[i] = add_teams(net, i, sharing);
 }
 
 OUTLINED void fold(Net& net, Shared& shared, const real* x, int pixels) {
-    const int AT_ONCE = 8;
+    const int AT_ONCE = sizeof(real) == 4 ? 14 : 6;
     real *s = ROW(S), *scale = ROW(SCALE), *shift = ROW(SHIFT), *b = ROW(B), smallest = net.smallest;
     unsigned char* grown = TRUTH(GROWN);
-    int *list = LIST(LISTED), *listed = LIST(PIXELS), n = net.n, stride = net.stride;
+    int *list = LIST(LISTED), n = net.n, stride = net.stride;
     // A row that only leaks keeps its direction. Of W its largest weight is at least b / Σ x, which nearly always is
     // enough; of M, two columns say so of nearly all.
     real enough = 2 * smallest * net.sum_x;
@@ -188,10 +214,11 @@ OUTLINED void fold(Net& net, Shared& shared, const real* x, int pixels) {
             Four weights[AT_ONCE], *at[AT_ONCE];
             real x_j[AT_ONCE];
             UNROLL for (int p = 0; p < AT_ONCE; p++) {
-                int pixel = listed[first + p * sharing < pixels ? first + p * sharing : first];
-                at[p] = (Four*)(global(net.V) + (size_t)pixel * stride + first_row);
-                weights[p] = streamed(at[p]), x_j[p] = x[pixel];
+                int which = first + p * sharing < pixels ? first + p * sharing : first;
+                at[p] = (Four*)(global(net.V) + (size_t)pixel(net, which) * stride + first_row);
+                weights[p] = streamed(at[p]), x_j[p] = shown_at(net, x, which);
             }
+            together();
             UNROLL for (int p = 0; p < AT_ONCE; p++) {
                 UNROLL for (int e = 0; e < 4; e++)
                     weights[p].of[e] = scales.of[e] * weights[p].of[e] + shifts.of[e] * x_j[p];
@@ -201,9 +228,10 @@ OUTLINED void fold(Net& net, Shared& shared, const real* x, int pixels) {
     }
     sync();
     if (THREAD == 0) net.holds++;
-    for EACH(p, pixels) LIST(FRESH_W)[listed[p]] = holds + 1;
     sync();
-    refresh_all(net, shared, REMEMBERED);
+    for EACH(p, pixels) is_fresh(net, OF_W, pixel(net, p));
+    sync();
+    if ((holds + 1) % REMEMBERED == 0) refresh_all(net, shared);
 }
 
 // Take W over by pixels, or give it back by rows.

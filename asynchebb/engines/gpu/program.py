@@ -17,7 +17,7 @@ from asynchebb.schedules import Frozen
 # All that the kernel is told of a network: numbers, where arrays are (0: there is none), and reals.
 COUNTS = (
     *("n", "m", "stride", "stimuli", "hold", "from_rest", "all_near", "has_memory"),
-    *("spiking", "noisy", "events", "window", "clock", "quiet", "open_from", "open_c", "holds"),
+    *("spiking", "noisy", "events", "window", "clock", "quiet", "open_from", "open_c", "holds", "shown"),
 )
 ARRAYS = {
     **dict.fromkeys(("W", "P", "X", "V", "numbers", "dynamics", "schedule", "rule"), "real"),
@@ -30,30 +30,41 @@ ARRAYS = {
 REALS = ("floor", "smallest", "decay", "x_x", "sum_x")
 
 # Rows of the arrays of numbers, counts, lists and truths, as `columns.cu` numbers them.
-U, Y, A, H, NUMBER_ROWS = 0, 1, 2, 3, 17
+U, Y, A, H, NUMBER_ROWS = 0, 1, 2, 7, 17
 C, SPIKES, COUNT_ROWS = 0, 1, 2
 REMEMBERED = 16  # holds, a power of 2: see `fold.cu`
-LIST_ROWS, TRUTH_ROWS = 5, 2
+LIST_ROWS, TRUTH_ROWS = 5, 3
 
 
 class Geometry(NamedTuple):
     """How a block is laid out: its threads, how many blocks share a multiprocessor, and how many run one network
-    together. If awake neurons are run apart (`awake.cu`): how many may be awake, how many of their weights a thread
-    keeps in registers, and when sleepers are looked after. Or of how many blocks a cluster consists (`cluster.cu`)."""
+    together. Where near neurons are run apart (`near.cu`), how many of them may be active; where awake ones are
+    (`awake.cu`), how many may be, and when sleepers are looked after; in both cases, how many weights a thread keeps in
+    registers. Or of how many blocks a cluster consists (`cluster.cu`)."""
 
     threads: int
     blocks: int = 1
     wide: int = 1
-    slots: int = 0  # at most two per thread; none: all neurons are run step by step
+    columns: int = 0
+    idle: int = 0  # and how many more may become active than there are threads
+    slots: int = 0  # at most two per thread; if there are neither columns nor slots, all neurons are run step by step
     registers: int = 0
     floor: float = 0  # a rate that falls below so much of what it was,
     foreseen: int = 32  # or for so many steps as it does now, ends a block;
     floors: int = 1  # there may be another floor, for short blocks
     wakes: int = 8  # so many may be woken for a longer block
-    near: int = 0  # sleepers, at most, whose weights are at hand (`asleep_near.cu`); none: see `asleep_all.cu`
-    pool: int = 0  # numbers that there is room for, of the weights between awake neurons and to those sleepers
     neurons: int = 0  # at most
     cluster: int = 0  # a power of 2
+
+    @property
+    def rows(self) -> int:
+        """Neurons that may become active, at most."""
+        return self.threads + self.idle
+
+    @property
+    def apart(self) -> bool:
+        """Are few neurons run apart?"""
+        return self.columns > 0 or self.slots > 0
 
 
 class Geometries(NamedTuple):
@@ -66,22 +77,33 @@ class Geometries(NamedTuple):
     many: Geometry
     all: Geometry
     clusters: tuple[Geometry, ...] = ()
+    large: tuple[Geometry, ...] = ()  # instead of the first and the third, for more neurons
 
 
 FOR_FLOATS = Geometries(
-    Geometry(128, blocks=2, slots=160, registers=128, floor=0.95, wakes=4, near=256),
+    Geometry(128, blocks=2, columns=112, idle=160, registers=112),
     Geometry(256, slots=256, registers=160, floor=0.98, floors=2, wakes=48),
-    Geometry(256, slots=256, registers=160, floor=0.95, wakes=40),
+    Geometry(256, columns=256, registers=160),
     Geometry(512, blocks=2),
     tuple(Geometry(128, blocks=3, cluster=size) for size in (1, 2, 4, 8, 16)),
+    (
+        Geometry(256, columns=112, idle=256, registers=112),
+        Geometry(256, slots=256, registers=160, floor=0.95, wakes=40),
+    ),
 )
 FOR_DOUBLES = Geometries(
-    Geometry(128, blocks=2, slots=128, registers=64, floor=0.95, wakes=4, near=256),
+    Geometry(128, columns=112, idle=128, registers=64),
     Geometry(128, slots=160, registers=64, floor=0.98, foreseen=24, floors=2, wakes=24),
-    Geometry(256, slots=160, registers=64, floor=0.95),
+    Geometry(256, columns=256, registers=64),
     Geometry(512, blocks=2),
     tuple(Geometry(256, cluster=size) for size in (1, 2, 4, 8, 16)),
+    (
+        Geometry(128, columns=112, idle=192, registers=64),
+        Geometry(256, slots=160, registers=64, floor=0.95),
+    ),
 )
+FOR_SMALL_CARDS = Geometry(128, slots=128, registers=64, floor=0.95, wakes=4)  # instead of the first
+FEWEST_COLUMNS = 64  # with which it pays to run near neurons apart
 LARGE = 1024  # neurons from which on several blocks share a network
 HALF_LARGE = LARGE // 2  # those of which each block has less to keep
 
@@ -94,21 +116,19 @@ WITH_LARGER = range(90, 110)  # where it may have 16, if that is asked for
 def geometries(block: int, multiprocessor: int, capability: int) -> dict[tuple[np.dtype, int], Geometries]:
     """The geometries, for numbers of this type and networks of at most so many neurons, on a GPU of this compute
     capability with so many bytes of shared memory for a block and in a multiprocessor, of which each block takes 1024
-    more: with fewer slots, if need be, or one block there instead of two, or where not even half of the slots fit,
+    more: with fewer columns or slots, if need be, or one block there instead of two, or where too few of them fit,
     others; and those clusters that fit."""
 
     def fitted(geometry: Geometry, neurons: int, size: int, others: Geometry) -> Geometry:
-        """With as many slots as there is room for."""
+        """With as many columns or slots as there is room for."""
         for blocks in (geometry.blocks, 1):
-            room = min(block, multiprocessor // blocks - 1024)
-            for slots in range(geometry.slots, geometry.slots // 2 - 1, -8):
-                found = geometry._replace(blocks=blocks, slots=slots, neurons=neurons)
-                if geometry.near:  # those have what is left
-                    pool = (room - bytes_of_awake(found, size)) // size // 4 * 4
-                    if pool >= numbers_in_tile(slots):
-                        return found._replace(pool=pool)
-                elif bytes_of_awake(found, size) <= room:
-                    return found
+            room, found = min(block, multiprocessor // blocks - 1024), geometry._replace(blocks=blocks, neurons=neurons)
+            fewer = [found._replace(columns=columns) for columns in range(geometry.columns, FEWEST_COLUMNS - 1, -16)]
+            if geometry.slots:
+                fewer = [found._replace(slots=slots) for slots in range(geometry.slots, geometry.slots // 2 - 1, -8)]
+            for one in fewer:
+                if bytes_needed(one, size) <= room:
+                    return one
         return others
 
     def held(geometry: Geometry, size: int) -> int:  # its rows of M, two sets of lists and of sums, and the rest
@@ -121,27 +141,35 @@ def geometries(block: int, multiprocessor: int, capability: int) -> dict[tuple[n
         most = 0 if capability < FIRST_WITH_CLUSTERS else 16 if capability in WITH_LARGER else PORTABLE
         clusters = tuple(one for one in of.clusters if one.cluster <= most and held(one, size) <= block)
         for neurons in (HALF_LARGE, LARGE):
-            few = fitted(of.few, neurons, size, of.all)
-            more, many = fitted(of.more, neurons, size, few), fitted(of.many, neurons, size, few)
+            first, third = (of.few, of.many) if neurons < LARGE else of.large
+            few = fitted(first, neurons, size, fitted(FOR_SMALL_CARDS, neurons, size, of.all))
+            more, many = fitted(of.more, neurons, size, few), fitted(third, neurons, size, few)
             found[np.dtype(dtype), neurons] = Geometries(few, more, many, of.all, clusters)
     return found
 
 
-def numbers_in_tile(slots: int) -> int:
-    return ((slots + 3) // 8 * 8 + 4) * slots + 64
+def bytes_needed(geometry: Geometry, size: int) -> int:
+    """The shared memory that a block takes where few neurons are run apart, with numbers of so many bytes; at most."""
+    return _bytes_of_near(geometry, size) if geometry.columns else _bytes_of_awake(geometry, size)
 
 
-def bytes_of_awake(geometry: Geometry, size: int) -> int:
-    """The shared memory that a block needs to run awake neurons apart, with numbers of so many bytes; at most."""
+def _bytes_of_near(geometry: Geometry, size: int) -> int:
+    threads, columns, neurons = geometry.threads, geometry.columns, geometry.neurons
+    in_tile = 16 + max(0, columns - geometry.registers)
+    weights = (in_tile * threads + columns * (geometry.idle + 1)) * size
+    per_neuron, per_row, per_column = 8 * size + 8 + 2 + 2 + 2 + 1 + 1, 4 + 1, 2 + 1 + 4 * size
+    per_thread, pixels = 4 + size, 256 * (4 + size + 1)
+    every = neurons * per_neuron + geometry.rows * per_row + threads * per_thread + columns * per_column + pixels
+    return weights + every + geometry.idle * size + 3072
+
+
+def _bytes_of_awake(geometry: Geometry, size: int) -> int:
     slots, sharers = geometry.slots, max(1, geometry.threads // 128)
     padded, parts = (slots + 15) // 16 * 16, 1 + geometry.floors  # of rates, two sets; of their sums and floors
     per_slot = slots * (9 * size + 8 + 2 * 4 + 1) + ((2 + parts) * padded + 32) * size + 20 * sharers * 4
     acts = (slots + 20 * sharers) * 4 * size + sharers * parts * geometry.neurons * size
-    if geometry.near:
-        others = (geometry.pool + 2 * slots + 20) * size + geometry.near * (size + 4) + geometry.neurons * (size + 4)
-    else:
-        others = numbers_in_tile(slots) * size + acts
-    return others + per_slot + geometry.neurons * (4 + 3 * size) + 1024
+    tile = (((slots + 3) // 8 * 8 + 4) * slots + 64) * size
+    return tile + acts + per_slot + geometry.neurons * (4 + 3 * size) + 1024
 
 
 SHARED_BY = Geometry(128, blocks=4)  # so many, a power of 2, as there is room for
@@ -165,14 +193,14 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
     real = "float" if dtype == np.float32 else "double"
     sizes: dict[str, int | str] = {"THREADS": geometry.threads * geometry.wide, "WIDE": geometry.wide}
     sizes |= {"BLOCKS": geometry.blocks}
-    sizes |= {"FEW": int(geometry.slots > 0), "LARGE": LARGE, "REMEMBERED": REMEMBERED}
+    sizes |= {"FEW": int(geometry.apart), "LARGE": LARGE, "REMEMBERED": REMEMBERED, "COLUMNS": geometry.columns}
+    if geometry.apart:
+        sizes |= {"REGISTERS": geometry.registers, "NEURONS": geometry.neurons}
+    if geometry.columns:
+        sizes |= {"IDLE": geometry.idle, "IN_REGISTERS": min(geometry.registers, geometry.columns)}
     if geometry.slots:
-        sizes |= {"SLOTS": geometry.slots, "REGISTERS": geometry.registers, "FLOOR": f"((real){geometry.floor})"}
-        sizes |= {"FORESEEN": geometry.foreseen, "FEW_WAKE": geometry.wakes, "NEURONS": geometry.neurons}
-        sizes["FLOORS"] = geometry.floors
-        sizes["NEAR"] = geometry.near
-        if geometry.near:
-            sizes["POOL"] = geometry.pool
+        sizes |= {"SLOTS": geometry.slots, "FLOOR": f"((real){geometry.floor})", "FORESEEN": geometry.foreseen}
+        sizes |= {"FEW_WAKE": geometry.wakes, "FLOORS": geometry.floors}
     sizes |= {"CLUSTER": max(1, geometry.cluster), "OWNED": OWNED}
     translated = []
     for kind, cls in zip(("dynamics", "schedule", "rule"), classes, strict=True):
@@ -180,10 +208,15 @@ def source(words: str, classes: tuple[type, type, type], dtype: np.dtype, geomet
         translated.append(translate.functions(kind, cls))
     fields = [f"long long {name};" for name in COUNTS] + [f"{kind}* {name};" for name, kind in ARRAYS.items()]
     fields += [f"real {name};" for name in REALS]
-    near = ("asleep_near",) if geometry.near else ()
-    few = ("awake", "asleep", "asleep_all", *near, "few", "advance")
-    last = ("cluster",) if geometry.cluster else few if geometry.slots else ("advance",)
-    parts = ("columns", "fold", "steps", *last)
+    parts = ["columns", "fold", "steps"]
+    if geometry.cluster:
+        parts += ["cluster"]
+    elif geometry.columns:
+        parts += ["silent", "near", "rows", "idle", "fetch", "follow", "turns", "advance"]
+    elif geometry.slots:
+        parts += ["silent", "awake", "asleep", "few", "turns", "advance"]
+    else:
+        parts += ["advance"]
     return "\n".join(
         [
             *(f"#define {name} {size}" for name, size in sizes.items()),

@@ -1,0 +1,282 @@
+// Steps of the followed neurons, and what has to be done between them.
+
+// Write down what is asked for of this step.
+DEVICE void trace(Net& net, Near& res, int i, real y, bool opened, int k, long long t) {
+    if (net.trace_y && i >= 0) global(net.trace_y)[t * net.n + i] = y;
+    if (net.trace_burst && i >= 0) global(net.trace_burst)[t * net.n + i] = opened;
+    int more_than_0 = popcount(vote(y > 0)), not_0 = popcount(vote(y != 0));
+    if (net.trace_active && LANE == 0 && more_than_0) add_to(&global(net.trace_active)[t], more_than_0);
+    if (net.trace_updates && LANE == 0 && not_0) add_to(&res.shared.active[k % 3], not_0);
+}
+
+// Followed neurons, while they take steps.
+template <bool TRACED> struct Followed {
+    Near& res;
+    Net& net;
+    Weights m;
+    Own own;
+    int thread, id, k, now, columns;  // `now` says which rates are those before the next step
+    // Is the gate of a thread's neuron open, or one of its warp? Has its row to be rectified? Was a flag up?
+    bool opened, any_opened, odd, flag;
+    real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], rule[RULE_CONSTANTS], room;
+
+    MEMBER Followed(Near& res, int k) : res(res), net(res.shared.net), k(k), now(0) {
+        UNROLL for (int g = 0; g < GROUPS; g++)
+            UNROLL for (int e = 0; e < 4; e++)
+                UNROLL for (int r = 0; r < 4; r++) m.of[g][e][r] = 0;
+        fetch_groups<0>(res, m);
+        UNROLL for (int j = 0; j < DYNAMICS_CONSTANTS; j++) dynamics[j] = res.dynamics[j];
+        UNROLL for (int j = 0; j < SCHEDULE_CONSTANTS; j++) schedule[j] = res.schedule[j];
+        UNROLL for (int j = 0; j < RULE_CONSTANTS; j++) rule[j] = res.rule[j];
+        room = net.floor == 0 ? 0 : -1;
+        opened = odd = any_opened = flag = false;
+        thread = THREAD;
+        read();
+    }
+
+    MEMBER void read() { id = res.id[ROW_OF(thread)], own = own_of(res, id), columns = res.columns; }
+    MEMBER void keep() { ::keep(res, ROW_OF(thread), id, own); }
+    MEMBER bool wants_column() { return own.column == FLAG && own.y != 0; }
+    MEMBER bool is_flag_up() { return one_at_once(res.y + now + FLAG) != 0; }
+
+    // Set the floors under all rates. Gives what this neuron feels if all are there.
+    MEMBER real set_floors() {
+        for EACH(place, columns) {
+            real y = res.y[now + place], change = y - res.y[RATES - now + place];
+            real floor = FLOOR * y + FALLING * (change < 0 ? change : (real)0);
+            res.y[FLOORS + place] = floor > 0 ? floor : (real)0;
+        }
+        sync();
+        Rates rates;
+        real part[4], unused;
+        read_rates<GROUPS>(res, thread, rates, FLOORS);
+        sweep<GROUPS, false>(res, thread, m, rates, FLOORS, columns, part, unused);
+        return add_parts(part);
+    }
+
+    // What was learned at the last step, but for M̂: by how much its rows grow.
+    // W[i] += eta_i * (outer(y_i, x) - leak_w * W[i]), likewise M
+    MEMBER void learn(real* gains) {
+        real gain = 0;
+        if (opened & !odd) {
+            Terms terms = terms_of_update(rule, own.y, ROW(A)[id]);
+            real scale = ROW(SCALE)[id] * terms.keep_w;
+            ROW(A)[id] = terms.a, ROW(SCALE)[id] = scale, ROW(SHIFT)[id] = terms.keep_w * ROW(SHIFT)[id] + terms.gain;
+            own.b = terms.keep_w * own.b + terms.gain * net.x_x;
+            own.s *= terms.keep_m;
+            own.scale = fmin(scale, own.s);
+            gain = terms.gain * reciprocal(own.s);
+            if (gain != 0) res.grown[ROW_OF(thread)] = 1, TRUTH(GROWN)[id] = 1;
+            if (TRACED && net.trace_updates)
+                add_to(&global(net.trace_updates)[res.shown.hold_start + k - 1],
+                       synapses_changed(net, terms, own.y, res.shared.pixels, (int)res.shared.active[(k - 1) % 3]));
+        }
+        gains[0] = gain;
+        UNROLL for (int r = 1; r < 4; r++) gains[r] = shuffle_xor(gain, 8 * r);
+    }
+
+    // Learn what is left from the last step. What is odd is left to `update`.
+    MEMBER void finish() {
+        if (!any_opened) return;
+        real gains[4];
+        Rates rates;
+        learn(gains);
+        read_rates<GROUPS>(res, thread, rates, now);
+        grow<GROUPS>(res, thread, m, rates, now, columns, gains);
+        if (opened & odd) TRUTH(OPENED)[id] = 1;
+        opened = any_opened = false;
+    }
+
+    // Take steps up to this one, or until a flag is up; and as long as some HAVE_OPENED in the step before, or none have.
+    template <int USED, bool HAVE_OPENED> MEMBER void take_similar_steps(int until) {
+        while (true) {
+            Rates rates;
+            real part[4], gains[4], squares, beta, new_u, new_y, unused, *next = res.y + (RATES - now);
+            long long new_c;
+            flag = is_flag_up();
+            read_rates<USED>(res, thread, rates, now);
+            if (!FEW_LEFT) sync_warp();  // or the compiler would ask for them when the flag is known
+            if (!FEW_LEFT && flag) break;
+            if (HAVE_OPENED) learn(gains);
+            sweep<USED, HAVE_OPENED>(res, thread, m, rates, now, columns, part, squares);
+            if (FEW_LEFT && flag) break;  // asked for only now, when it is known
+            if (HAVE_OPENED) {  // (M̂ + g yᵀ) y = M̂ y + g yᵀy
+                UNROLL for (int r = 0; r < 4; r++) part[r] = plus(gains[r], squares, part[r]);
+                grow<USED>(res, thread, m, rates, now, columns, gains);
+            }
+            // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
+            sync_warp();  // or it would see to it before each shuffle
+            own.felt = add_parts(part);
+            step(dynamics, own.u, 0, 0, own.b - own.s * own.felt, 0, new_u, new_y, unused, unused);
+            if (own.column != FLAG | new_y != 0) next[own.column] = new_y;
+            if (IDLE && !(new_y >= own.lowest)) *(Two*)(next + FLAG) = {1, 1};  // FELL, too
+            gate(schedule, new_y, 0, own.c, k, net.hold, beta, new_c);
+            opened = (own.column != NO_ONE) & (beta != 0);
+            any_opened = vote_any(opened);
+            own.sum += own.y, own.u = new_u, own.y = new_y, own.c = new_c;
+            if (any_opened) {
+                odd = opened & may_be_odd(terms_of_update(rule, new_y, ROW(A)[id < 0 ? 0 : id]), own.scale, room);
+                if (odd) next[FLAG] = next[ODD] = 1;
+            }
+            if (TRACED) {
+                trace(net, res, id, id < 0 ? (real)0 : own.y, opened, k, res.shown.hold_start + k);
+                if (THREAD == 0) res.shared.active[(k + 1) % 3] = 0;  // no one reads or adds to it now
+            }
+            k++, now = RATES - now;
+            sync();
+            if (any_opened != HAVE_OPENED | k == until) break;
+        }
+    }
+
+    // With as few groups of columns as are enough.
+    template <int USED> MEMBER void take_steps(int until) {
+        if constexpr (USED > FEWEST && !FEW_LEFT && !TRACED)
+            if (columns <= GROUP * (USED - 1)) return take_steps<USED - 1>(until);
+        for (flag = false; k < until & !flag;) {
+            if constexpr (!FEW_LEFT) {
+                any_opened ? take_similar_steps<USED, true>(until) : take_similar_steps<USED, false>(until);
+            } else {  // there are no registers for the former
+                if (is_flag_up()) break;
+                finish();
+                take_similar_steps<USED, false>(until);
+            }
+        }
+    }
+};
+
+// Run the neurons that have rows from step k up to `end`; or up to a step at which too many are active, or a row has to be
+// rectified: then `odd` says that gates are still open. Gives the step that was reached.
+template <bool TRACED> OUTLINED int take_steps(int k, int end) {
+    HERE;
+    Followed<TRACED> all(res, k);
+    SPENT(ON_LOADING)
+    int until = IDLE ? k : end;
+    while (true) {
+        if (all.is_flag_up()) {
+            SPENT(ON_STEPS)
+            real* flags = res.y + all.now;
+            bool odd = flags[ODD] != 0, fell = flags[FELL] != 0, wants = sync_or(all.wants_column());
+            if (THREAD == 0) flags[FLAG] = flags[ODD] = flags[FELL] = 0, res.odd |= odd;
+            if (odd) end = all.k;
+            if (odd | fell) until = all.k;
+            if (wants) {
+                all.keep();
+                sync();
+                if (!fetch(res, all.m, all.now, all.k)) {
+                    if (all.opened) TRUTH(OPENED)[all.id] = 1, all.opened = false;
+                    if (THREAD == 0) res.odd = 1;
+                    until = end = all.k;
+                }
+                all.read();
+            }
+            SPENT(ON_WAKING)
+        }
+        if (all.k == until) {
+            all.finish();
+            if (all.k == end) break;
+            SPENT(ON_STEPS)
+            all.keep();
+            real least = all.set_floors();
+            Looked looked = look_after(all.k, end, least);
+            if (looked.exchanged) exchange<0>(res, hidden(THREAD), all.m);
+            until = all.k + looked.steps, end = looked.steps ? end : all.k;
+            all.read();
+            SPENT(ON_SLEEPERS)
+            if (all.k == end) break;
+        }
+        all.template take_steps<GROUPS>(until);
+    }
+    SPENT(ON_STEPS)
+    all.keep();
+    if (IDLE) move_idle<false>(all.k);
+    const Weights& m = all.m;
+    int columns = all.columns;
+    k = all.k;
+    int thread = hidden(THREAD);
+    TeamRows rows = rows_of_team(res, thread);
+    if (vote_any(rows.any)) {
+        UNROLL for (int g = 0; g < GROUPS; g++)
+            UNROLL for (int e = 0; e < 4; e++) {
+                int owner = res.owner[GROUP * g + 4 * MINE_OF(thread) + e];
+                if (owner >= 0) put_back(res, m.of[g][e], owner, rows);
+            }
+        ROLLED for (int first = IN_REGISTERS; first < columns; first += GROUP)
+            UNROLL for (int e = 0; e < 4; e++) {
+                int place = first + 4 * MINE_OF(thread) + e, owner = place < COLUMNS ? res.owner[place] : -1;
+                if (owner >= 0) put_back(res, in_tile(res, thread, place)->of, owner, rows);
+            }
+    }
+    if (IDLE) put_back_idle(res, columns, [&](int q) { return res.owner[q]; }, [&](int q) { return q; });
+    sync();
+    return k;
+}
+
+// Far neurons, after so many steps: what they felt is the sum of what each active neuron did.
+OUTLINED void move_far(int steps) {
+    HERE;
+    int n = net.n, n_4 = (n + 3) / 4, stride = net.stride, team = THREAD / 128;
+    int* listed = (int*)res.fetched;
+    real *sums = res.fetched + NEURONS + SUMMED * SHARERS, *all_felt = sums + NEURONS + SUMMED * SHARERS;
+    int count = number_where(
+        res.shared, n, [&](int i) { return res.sums[i] != 0; },
+        [&](int i, int place) { listed[place] = i * stride, sums[place] = res.sums[i]; });
+    // What is read too much counts for nothing; to choose between weights would wait for each of them.
+    for EACH(q, SUMMED * SHARERS) sums[count + q] = 0, listed[count + q] = 0;
+    sync();
+    ROLLED for (int four = THREAD % 128; four < n_4; four += THREADS < 128 ? THREADS : 128) {
+        Four felt = {0, 0, 0, 0};
+        const real* P = global(net.P) + 4 * four;
+        ROLLED for (int first = team * SUMMED; first < count; first += SUMMED * SHARERS) {
+            Four weights[SUMMED], some[SUMMED / 4];
+            FourIds places[SUMMED / 4];
+            UNROLL for (int j = 0; j < SUMMED / 4; j++) places[j] = at_once((const FourIds*)(listed + first) + j);
+            UNROLL for (int j = 0; j < SUMMED; j++) weights[j] = streamed((const Four*)(P + places[j / 4].of[j % 4]));
+            UNROLL for (int j = 0; j < SUMMED / 4; j++) some[j] = at_once((const Four*)(sums + first) + j);
+            UNROLL for (int j = 0; j < SUMMED; j++)
+                UNROLL for (int e = 0; e < 4; e++) felt.of[e] = plus(weights[j].of[e], some[j / 4].of[j % 4], felt.of[e]);
+        }
+        *(Four*)(all_felt + team * NEURONS + 4 * four) = felt;
+    }
+    sync();
+    for EACH(i, n)
+        if (res.row[i] == FAR) {
+            real felt = 0;
+            UNROLL for (int t = 0; t < SHARERS; t++) felt += all_felt[t * NEURONS + i];
+            ROW(U)[i] = moved(res.dynamics, ROW(U)[i], (real)steps * ROW(B)[i] - ROW(S)[i] * felt);
+        }
+}
+
+// Run few neurons apart from step k on. Gives the step that was reached: k if there are too many of them. `shown` says how to
+// go on from there.
+OUTLINED int run_few(int k) {
+    HERE;
+    int end = choose(k), start = k;
+    SPENT(ON_CHOOSING)
+    if (end > k) {
+        bool traced = net.trace_active || net.trace_updates || net.trace_y || net.trace_burst;
+        if (net.trace_means)  // the sum is of rates before each step
+            for EACH(i, net.n) ROW(ALL_RATES)[i] -= ROW(Y)[i];
+        k = traced ? take_steps<true>(k, end) : take_steps<false>(k, end);
+        SPENT(ON_STORING)
+        if (net.trace_means)
+            for EACH(i, net.n) ROW(ALL_RATES)[i] += ROW(Y)[i] + res.sums[i];
+        bool odd = res.odd;
+        if (k > start) move_far(k - start);
+        for EACH(i, net.n)
+            if (res.row[i] == FAR) close_silent(net, i, start, k, odd, res.shown.hold_start + k - 1);
+        sync();
+        if (odd && k > start) {  // the gates of step k − 1 are open
+            refresh_all(net, res.shared);
+            int active = list_active(net, res.shared);
+            update(net, res.shared, res.shown.x, res.shared.pixels, active, res.shown.hold_start + k - 1);
+        }
+        forget_columns(net);  // their place was needed
+        if (THREAD == 0) res.shown.again = !odd && k - start >= WORTHWHILE;
+        SPENT(ON_CLOSING)
+    } else if (THREAD == 0)
+        res.shown.again = false;
+    if (THREAD == 0)
+        res.shown.spell = k > start ? SHORTEST : res.shown.spell < WORTHWHILE ? 2 * res.shown.spell : WORTHWHILE;
+    sync();
+    return k;
+}
