@@ -12,7 +12,6 @@
 #define SHARED_MEMORY emulated::shared_memory
 #define UNROLL
 #define ROLLED
-#define BY_TWO
 #define UNLIKE(number)
 #define hidden(x) ((int)(x))
 #define together()

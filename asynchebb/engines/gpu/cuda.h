@@ -9,7 +9,6 @@
 #endif
 #define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("unroll 1")  // or the code would not fit in the instruction cache
-#define BY_TWO _Pragma("unroll 2")
 #define MULTIPLY_ADD(a, b, c) fma(a, b, c)
 #ifndef SPENT
 #define SPENT(part)  // `benchmarks/gpu_cycles.py` counts the cycles that each part of a hold takes

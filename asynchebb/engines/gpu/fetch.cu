@@ -54,7 +54,7 @@ template <int AT_ONCE, int HOLDS> OUTLINED void fetch_columns(int count) {
         [&](int first_row) {
             UNROLL for (int e = 0; e < 4; e++) row[e] = first_row + e < net.n ? res.row[first_row + e] : FAR;
         },
-        [&](int q, const Four& weights, int) {
+        [&](int q, const Four& weights) {
             real* idle = res.idle + res.places[q] * PITCH - THREADS;
             UNROLL for (int e = 0; e < 4; e++)
                 if (row[e] >= 0) (row[e] < THREADS ? res.fetched + q * THREADS : idle)[row[e]] = weights.of[e];

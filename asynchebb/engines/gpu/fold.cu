@@ -53,7 +53,7 @@ DEVICE real* remembered(Net& net, int which, int hold) {
 
 // Go through the columns column_of(first), …, column_of(last − 1), bringing them up to date, several at a time. A thread has
 // four rows; where there are enough threads, teams of them share the columns. The scales of so many HOLDS are on their way
-// at a time. begin(first row); take(which, weights, first row) for each column; end(first row, team).
+// at a time. begin(first row); take(which, weights) for each column; end(first row, team).
 DEVICE int sharing_columns(Net& net) {
     int found = THREADS / (((int)net.n + 3) / 4);
     return found < 1 ? 1 : found < 4 ? found : 4;  // there are that many rows for sums
@@ -89,7 +89,7 @@ DEVICE void read_columns(
             UNROLL for (int j = 0; j < AT_ONCE; j++)
                 if (q + j * sharing < last) {
                     if (since[j] < holds) *(Four*)(columns + at[j]) = weights[j];
-                    take(q + j * sharing, weights[j], first_row);
+                    take(q + j * sharing, weights[j]);
                 }
         }
         end(first_row, r / n_4);
@@ -149,7 +149,7 @@ OUTLINED void feed_forward(Net& net, const real* x, int pixels) {
     Four sum;
     read_columns<AT_ONCE, HOLDS>(
         net, OF_W, 0, pixels, [&](int p) { return pixel(net, p); }, [&](int) { sum = {0, 0, 0, 0}; },
-        [&](int p, const Four& weights, int) {
+        [&](int p, const Four& weights) {
             real x_j = shown_at(net, x, p);
             UNROLL for (int e = 0; e < 4; e++) sum.of[e] = plus(weights.of[e], x_j, sum.of[e]);
         },
