@@ -82,26 +82,24 @@ KERNEL(advance, Net* nets, int count) {
     Memory& memory = *(Memory*)(MEMORY(nets));
     Net& net = ((Shared&)memory).net;
 #if FEW
-    __shared__ int network, next, shown;
+    __shared__ int network, next;
     if (THREAD == 0) network = BLOCK;
     sync();
     while (network >= 0) {
         begin_turn(nets, network, memory);
         SPENT(ON_BEGINNING)
-        if (THREAD == 0) shown = net.shown, next = -1;
-        sync();
         do {
-            for (int steps = 0; steps < STEPS_OF_A_TURN && shown < net.stimuli; steps += net.hold) {
-                show(net, memory, shown);
-                if (THREAD == 0) shown++;
+            for (int steps = 0; steps < STEPS_OF_A_TURN && left_of(net); steps += net.hold) {
+                show(net, memory, net.shown);
+                if (THREAD == 0) net.shown++;
                 sync();
             }
-            if (THREAD == 0) next = next_in_line(nets, count, (net.stimuli - shown) * net.hold);
+            if (THREAD == 0) next = next_in_line(nets, count, left_of(net));
             sync();
-        } while (next < 0 && shown < net.stimuli);  // no one waits
-        end_turn(nets, network, memory, shown);
+        } while (next < 0 && left_of(net));  // no one waits who has as much left to do
+        end_turn(nets, network, memory);
         if (THREAD == 0) {
-            if (shown < net.stimuli) stand_in_line(nets, count, network);
+            if (left_of(net)) stand_in_line(nets, count, network);
             network = next;
         }
         sync();

@@ -1,6 +1,6 @@
 // Where there are more networks than blocks, these take turns: a block shows some stimuli to a network and goes on with the
-// one that has waited longest, unless that has less left to do. So no network is left to the end, and the card is busy until all
-// are nearly done. What a network is handed back with is what a run needs that goes on: that makes no difference to its bits.
+// one that has waited longest, unless that has less left to do. So no network is left to the end, and the card is busy until
+// all are nearly done. What a network is handed back with is what a run needs that goes on: that makes no difference to its bits.
 #define STEPS_OF_A_TURN 2500
 
 // Those who wait stand in a line, in which each place has a number: a network's record says who has the place with its own
@@ -13,8 +13,8 @@ DEVICE volatile Waiting& waiting(Net* nets, int network) { return *(volatile Wai
 
 DEVICE long long left_of(const volatile Net& net) { return (net.stimuli - net.shown) * net.hold; }  // steps
 
-// Take who has waited longest; or −1 if there is no one, or who waits has less left to do than `left`. Only one thread of a block
-// does this.
+// Take who has waited longest; or −1 if there is no one, or who waits has less left to do than `left`. Only one thread of a
+// block does this.
 DEVICE int next_in_line(Net* nets, int count, long long left) {
     volatile Waiting& line = waiting(nets, 0);
     while (true) {
@@ -63,16 +63,16 @@ DEVICE void begin_turn(Net* nets, int network, Memory& memory) {
     sync();
 }
 
-// After so many stimuli.
-DEVICE void end_turn(Net* nets, int network, Memory& memory, int shown) {
+DEVICE void end_turn(Net* nets, int network, Memory& memory) {
     Shared& shared = memory.shared;
     Net& net = shared.net;
-    if (shown == net.stimuli) {
+    if (left_of(net))
+        turn_fresh<true>(net, shared);
+    else {
         refresh_all(net, shared);
         if (net.holds) turn_W<true>(net);
-    } else
-        turn_fresh<true>(net, shared);
+    }
     turn_numbers<true>(net);
-    if (THREAD == 0) nets[network].holds = net.holds, nets[network].shown = shown;
+    if (THREAD == 0) nets[network].holds = net.holds, nets[network].shown = net.shown;
     sync();
 }
