@@ -22,7 +22,8 @@ on_a_gpu = pytest.mark.gpu
 @needs_compiler
 def test_translated_equations_compute_what_the_python_ones_do(tmp_path):
     """All of the package's, on random numbers, to the last bit but for transcendental functions."""
-    parts = ["#include <cmath>\nusing namespace std;\n#define DEVICE static inline\ntypedef double real;"]
+    parts = ["#include <cmath>\nusing namespace std;\ntypedef double real;"]
+    parts.append("#define DEVICE static inline\n#define MEMBER inline")
     parts.append(translate.FUNCTIONS)
     for kind, methods in equations.METHODS.items():
         for name, cls in notation.variants(kind).items():

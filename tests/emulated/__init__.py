@@ -63,7 +63,7 @@ class Host(Card):
     # Small blocks: small networks have too many awake neurons for them, or need several of them together.
     geometries: ClassVar = {
         (np.dtype(dtype), neurons): Geometries(
-            Geometry(32, columns=40, idle=neurons // 16, registers=16, neurons=neurons),
+            Geometry(64, columns=32, idle=neurons // 16, registers=16, neurons=neurons),
             Geometry(64, slots=96, registers=72, floor=0.98, floors=2, neurons=neurons),
             Geometry(128, columns=96, registers=32, neurons=neurons),
             Geometry(64),

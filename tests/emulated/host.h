@@ -15,6 +15,7 @@
 #define UNLIKE(number)
 #define hidden(x) ((int)(x))
 #define together()
+#define to_real(x) ((real)(x))
 #define SPENT(part)
 #define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
 #define THREAD ((unsigned)emulated::thread % THREADS)
@@ -148,11 +149,22 @@ DEVICE int add_one(volatile int* place) { return (*place)++; }
 DEVICE void fence() {}
 DEVICE void add_to(long long* place, long long x) { *place += x; }
 
+template <typename T> DEVICE void read_global_if(bool condition, T* to, const T* from) {
+    if (condition) *to = *from;
+}
+template <typename T> DEVICE void multiply_if_less(unsigned a, unsigned b, T* x, const T* by) {
+    for (int e = 0; e < 4; e++)
+        if (a < b) x[e] *= by[e];
+}
 template <typename T> DEVICE void read_streamed(T* to, const T* from) { memcpy(to, from, 4 * sizeof(T)); }
 template <typename T> DEVICE void read_shared(T* to, const T* from) { memcpy(to, from, 4 * sizeof(T)); }
 template <typename T> DEVICE void read_one(T* to, const T* from) { *to = *from; }
 template <typename T> DEVICE void read_shared_if(bool condition, T* to, const T* from) {
     if (condition) read_shared(to, from);
+}
+
+DEVICE void write_shared_if(bool condition, real* to, real x) {
+    if (condition) *to = x;
 }
 
 typedef char* Elsewhere;

@@ -24,7 +24,7 @@ OUTLINED void begin_hold(Net& net, Shared& shared, int stimulus) {
     if (WARP == 0) {
         real squares = 0, sum = 0;
         for (int p = LANE; p < pixels; p += 32) {
-            real x_j = shown_at(net, x, p);
+            real x_j = shown_at<false>(net, x, p);
             squares = plus(x_j, x_j, squares), sum += x_j > 0 ? x_j : (real)0;
         }
         squares = sum_of_warp(squares), sum = sum_of_warp(sum);

@@ -8,6 +8,7 @@
 
 #define WORTHWHILE 16  // steps for which it pays to run few neurons apart
 #define SHORTEST 4     // after which it is tried again
+#define LARGEST ((real)1e38)
 #define SMALLEST_SCALE ((real)1e-9)  // a row whose scale or s has come down to this is brought back to 1
 #define ROW(name) row_of_numbers(net, name)
 #define COUNT(name) row_of_counts(net, name)
@@ -36,7 +37,7 @@ enum {  // SPENT
     ON_WX, ON_CHOOSING, ON_LOADING, ON_SLEEPERS, ON_WAKING, ON_STEPS, ON_STORING, ON_CLOSING, ON_ALL, ON_FOLDING, ON_BEGINNING
 };
 
-#define AT_HAND_PIXELS 256
+#define AT_HAND_PIXELS (COLUMNS ? 256 : 0)
 #define ROUNDS (WARPS > 16 ? 1 : 4)  // in which a block counts at a time
 
 struct Shared {  // of a block
@@ -44,12 +45,11 @@ struct Shared {  // of a block
     int part[ROUNDS * WARPS], pixels;  // so many are not 0
     long long active[3];  // neurons with y ≠ 0 at this step, the one before and the next
 #if FEW
-    unsigned char fresh[NEURONS];  // see `fold.cu`
+    unsigned char fresh[NEURONS + AT_HAND_PIXELS];  // of columns of M, and of W: see `fold.cu`
 #endif
 #if COLUMNS  // there is room for what is needed most
     int pixels_at_hand[AT_HAND_PIXELS];
     real shown[AT_HAND_PIXELS];
-    unsigned char fresh_pixels[AT_HAND_PIXELS];
     alignas(16) real numbers[H][NEURONS];
     long long counts[SPIKES][NEURONS];
     unsigned char truths[TRUTH_ROWS][NEURONS];
@@ -66,10 +66,17 @@ DEVICE long long* row_of_counts(Net& net, int name) {
 }
 DEVICE unsigned char* row_of_truths(Net& net, int name) { return AT_HAND.truths[name]; }
 
-// The pixels that are not 0, and what is shown there.
-DEVICE int pixel(Net& net, int p) { return p < AT_HAND_PIXELS ? AT_HAND.pixels_at_hand[p] : LIST(PIXELS)[p]; }
-DEVICE real shown_at(Net& net, const real* x, int p) {
-    return p < AT_HAND_PIXELS ? AT_HAND.shown[p] : x[LIST(PIXELS)[p]];
+// The pixels that are not 0, and what is shown there. Without branches: many are asked for at once. It is known whether ALL of
+// a network's pixels are at hand.
+template <bool ALL> DEVICE int pixel(Net& net, int p) {
+    int found = AT_HAND.pixels_at_hand[ALL || p < AT_HAND_PIXELS ? p : 0];
+    if (!ALL) read_global_if(p >= AT_HAND_PIXELS, &found, LIST(PIXELS) + p);
+    return found;
+}
+template <bool ALL> DEVICE real shown_at(Net& net, const real* x, int p) {
+    real found = AT_HAND.shown[ALL || p < AT_HAND_PIXELS ? p : 0];
+    if (!ALL) read_global_if(p >= AT_HAND_PIXELS, &found, global(x) + pixel<ALL>(net, p));
+    return found;
 }
 DEVICE void is_shown(Net& net, int p, int pixel, real x) {
     if (p < AT_HAND_PIXELS)
@@ -95,8 +102,8 @@ DEVICE real* row_of_numbers(Net& net, int name) { return global(net.numbers) + n
 DEVICE long long* row_of_counts(Net& net, int name) { return global(net.counts) + name * net.stride; }
 DEVICE unsigned char* row_of_truths(Net& net, int name) { return global(net.truths) + name * net.stride; }
 template <bool BACK> DEVICE void turn_numbers(Net& net) {}
-DEVICE int pixel(Net& net, int p) { return LIST(PIXELS)[p]; }
-DEVICE real shown_at(Net& net, const real* x, int p) { return x[LIST(PIXELS)[p]]; }
+template <bool ALL> DEVICE int pixel(Net& net, int p) { return LIST(PIXELS)[p]; }
+template <bool ALL> DEVICE real shown_at(Net& net, const real* x, int p) { return x[LIST(PIXELS)[p]]; }
 DEVICE void is_shown(Net& net, int p, int pixel, real x) { LIST(PIXELS)[p] = pixel; }
 #endif
 

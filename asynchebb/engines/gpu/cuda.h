@@ -81,6 +81,37 @@ DEVICE void read_streamed(double* to, const double* from) {
     to[0] = first.x, to[1] = first.y, to[2] = second.x, to[3] = second.y;
 }
 
+// One number from global memory if a condition holds; else it is left as it is.
+DEVICE void read_global_if(bool condition, int* to, const int* from) {
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.u32 %0, [%1];}"
+                 : "+r"(*to) : "l"(from), "r"((unsigned)condition));
+}
+DEVICE void read_global_if(bool condition, unsigned char* to, const unsigned char* from) {
+    unsigned found = *to;
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.u8 %0, [%1];}"
+                 : "+r"(found) : "l"(from), "r"((unsigned)condition));
+    *to = found;
+}
+DEVICE void read_global_if(bool condition, float* to, const float* from) {
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.f32 %0, [%1];}"
+                 : "+f"(*to) : "l"(from), "r"((unsigned)condition));
+}
+DEVICE void read_global_if(bool condition, double* to, const double* from) {
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.f64 %0, [%1];}"
+                 : "+d"(*to) : "l"(from), "r"((unsigned)condition));
+}
+
+// x *= by, each of four, if a < b: without a branch, since most of these would be taken by some.
+DEVICE void multiply_if_less(unsigned a, unsigned b, float* x, const float* by) {
+    asm("{.reg .pred p; setp.lt.u32 p, %8, %9;\n@p mul.ftz.f32 %0, %0, %4; @p mul.ftz.f32 %1, %1, %5;\n"
+        "@p mul.ftz.f32 %2, %2, %6; @p mul.ftz.f32 %3, %3, %7;}"
+        : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3])
+        : "f"(by[0]), "f"(by[1]), "f"(by[2]), "f"(by[3]), "r"(a), "r"(b));
+}
+DEVICE void multiply_if_less(unsigned a, unsigned b, double* x, const double* by) {
+    UNROLL for (int e = 0; e < 4; e++) x[e] = a < b ? x[e] * by[e] : x[e];
+}
+
 // A pointer into global memory, as such: the compiler cannot know it of one that it reads from memory.
 template <typename T> DEVICE T* global(T* place) {
     __builtin_assume(__isGlobal(place));
@@ -95,6 +126,15 @@ DEVICE void sync_first(int warps) { asm volatile("bar.sync 1, %0;" :: "r"(32 * w
 DEVICE int hidden(int x) {
     asm volatile("" : "+r"(x));
     return x;
+}
+// A whole number as a real one, now and not when it is needed.
+DEVICE real to_real(long long x) {
+    real found;
+    if constexpr (sizeof(real) == 4)
+        asm volatile("cvt.rn.f32.s64 %0, %1;" : "=f"((float&)found) : "l"(x));
+    else
+        asm volatile("cvt.rn.f64.s64 %0, %1;" : "=d"((double&)found) : "l"(x));
+    return found;
 }
 // Code that is not to be joined with other code that does the same: which registers it uses must be known.
 #define UNLIKE(number) asm volatile("// %0" :: "n"(number))
@@ -134,6 +174,15 @@ DEVICE void read_one(float* to, const float* from) {
 }
 DEVICE void read_one(double* to, const double* from) {
     asm volatile("ld.shared.f64 %0, [%1];" : "=d"(*to) : "r"((unsigned)__cvta_generic_to_shared(from)));
+}
+// To shared memory, if a condition holds.
+DEVICE void write_shared_if(bool condition, float* to, float x) {
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p st.shared.f32 [%0], %1;}"
+                 ::"r"((unsigned)__cvta_generic_to_shared(to)), "f"(x), "r"((unsigned)condition) : "memory");
+}
+DEVICE void write_shared_if(bool condition, double* to, double x) {
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p st.shared.f64 [%0], %1;}"
+                 ::"r"((unsigned)__cvta_generic_to_shared(to)), "d"(x), "r"((unsigned)condition) : "memory");
 }
 // The same if a condition holds; else they are left as they are.
 DEVICE void read_shared_if(bool condition, float* to, const float* from) {

@@ -4,73 +4,72 @@
 // time, of those that soon will be; they take the places of neurons that are silent, and will be for a while.
 struct Coming {
     int count, left;  // how many come, and how many more are needed; these are −1 if there is no room
-    bool acted;       // have those that go acted on idle neurons since these were moved?
 };
+
+// Is a followed neuron active (2), or will it be soon (1)?
+DEVICE int need_of(Near& res, int i, int row) {
+    Net& net = res.shared.net;
+    if (ROW(Y)[i] != 0) return 2;
+    return might_wake(res.dynamics, ROW(U)[i], FORESEEN * (ROW(B)[i] - ROW(S)[i] * res.inhibition[row]));
+}
 
 OUTLINED Coming give_places() {
     HERE;
-    int row = ROW_OF((int)THREAD), i = res.id[row], column = i < 0 ? -1 : res.column[i];
-    bool active = i >= 0 && ROW(Y)[i] != 0, is_unused = false;
-    bool soon = i >= 0 && !active &&
-                might_wake(res.dynamics, ROW(U)[i], FORESEEN * (ROW(B)[i] - ROW(S)[i] * res.inhibition[row]));
-    bool wants = active && column < 0, might = soon && column < 0;
-    unsigned wanted = vote(wants), foreseen = vote(might);
-    if (LANE == 0) res.wanted[WARP] = wanted, res.others[WARP] = foreseen;
-    if (column >= 0) res.kept[column] = active ? 2 : soon;
-    sync();
-    int before[1], foreseen_before[1], unused_before[1], all_unused;
-    int all_wanted = count_bits<1>(res.wanted, before), all_foreseen = count_bits<1>(res.others, foreseen_before);
-    // If too few places are left by those that are active or soon will be, by active ones.
-    for (int kept = 1; kept <= 2; kept++) {
-        if ((int)THREAD < COLUMNS) {
-            int owner = res.owner[THREAD];
-            is_unused = owner < 0 || res.row[owner] >= THREADS || res.kept[THREAD] < kept;
-        }
-        unsigned unused = vote(is_unused);
-        if (LANE == 0) res.unused[WARP] = unused;
-        sync();
-        all_unused = count_bits<1>(res.unused, unused_before);
-        if (all_wanted <= all_unused) break;
-        sync();
+    int row = ROW_OF((int)THREAD), i = res.id[row], place = THREAD, owner = place < res.most ? res.owner[place] : -1;
+    int need = i < 0 || res.column[i] >= 0 ? 0 : need_of(res, i, row);
+    int kept = owner < 0 || res.row[owner] >= THREADS ? 0 : need_of(res, owner, res.row[owner]);
+    unsigned wanted = vote(need == 2), foreseen = vote(need == 1);
+    unsigned unused = vote(place < res.most && kept == 0), silent = vote(place < res.most && kept < 2);
+    if (LANE == 0) {
+        res.wanted[WARP] = wanted, res.others[WARP] = foreseen;
+        res.unused[WARP] = unused, res.silent[WARP] = silent;
     }
-    if (all_wanted > all_unused) return {0, -1, false};
+    sync();
+    int before[1], foreseen_before[1], unused_before[1];
+    int all_wanted = count_bits<1>(res.wanted, before), all_foreseen = count_bits<1>(res.others, foreseen_before);
+    int all_unused = count_bits<1>(res.unused, unused_before);
+    bool is_unused = unused >> LANE & 1;
+    if (all_wanted > all_unused) {  // those that soon will be active have to go, too
+        all_unused = count_bits<1>(res.silent, unused_before), is_unused = silent >> LANE & 1;
+        if (all_wanted > all_unused) return {0, -1};
+    }
     int count = all_wanted + all_foreseen < all_unused ? all_wanted + all_foreseen : all_unused;
     count = count < GROUP ? count : GROUP;
-    int place = wants ? before[0] : all_wanted + foreseen_before[0];
-    if ((wants || might) && place < count) res.coming[place] = i;
+    int q = need == 2 ? before[0] : all_wanted + foreseen_before[0];
+    if (need && q < count) res.coming[q] = i;
     bool goes = is_unused && unused_before[0] < count;
-    if (goes) res.leaving[unused_before[0]] = res.owner[THREAD], res.places[unused_before[0]] = THREAD;
-    bool acted = sync_or(goes && res.acts[THREAD] != 0);
-    return {count, all_wanted > count ? all_wanted - count : 0, acted};
+    if (goes) res.leaving[unused_before[0]] = owner, res.places[unused_before[0]] = place;
+    unsigned going = vote(goes);
+    if (LANE == 0) res.going[WARP] = going;
+    sync();
+    return {count, all_wanted > count ? all_wanted - count : 0};
 }
 
 // Bring the columns of the coming neurons up to date, so many of them and of HOLDS at a time; those of idle rows are put into
 // their places, and those of followed ones into `fetched`.
 template <int AT_ONCE, int HOLDS> OUTLINED void fetch_columns(int count) {
     HERE;
-    int row[4];
+    int row[4], pitch = res.pitch;
+    bool is_followed[4];
+    real* idle = idle_weights(res) - THREADS;
     read_columns<AT_ONCE, HOLDS>(
         net, OF_M, 0, count, [&](int q) { return (int)res.coming[q]; },
-        [&](int first_row) {
-            UNROLL for (int e = 0; e < 4; e++) row[e] = first_row + e < net.n ? res.row[first_row + e] : FAR;
+        [&](int first_row) {  // without branches: what far neurons have is put where no one reads it
+            UNROLL for (int e = 0; e < 4; e++) {
+                row[e] = first_row + e < net.n ? res.row[first_row + e] : FAR;
+                row[e] = row[e] < 0 ? THREADS + pitch - 1 : row[e], is_followed[e] = row[e] < THREADS;
+            }
         },
-        [&](int q, const Four& weights) {
-            real* idle = res.idle + res.places[q] * PITCH - THREADS;
-            UNROLL for (int e = 0; e < 4; e++)
-                if (row[e] >= 0) (row[e] < THREADS ? res.fetched + q * THREADS : idle)[row[e]] = weights.of[e];
+        [&](int q, bool, const Four& weights) {  // it may be the same one again
+            real *followed = res.fetched + q * THREADS, *others = idle + res.places[q] * pitch;
+            UNROLL for (int e = 0; e < 4; e++) (is_followed[e] ? followed : others)[row[e]] = weights.of[e];
         },
         [](int, int) {});
 }
 
-DEVICE Four read_fetched(Near& res, int thread, int q) {
-    Four found;
-    UNROLL for (int r = 0; r < 4; r++) found.of[r] = res.fetched[q * THREADS + TEAM_ROW_OF(thread, r)];
-    return found;
-}
-
 // At first: those of the active neurons, a group at a time.
 template <int G> DEVICE void fetch_groups(Near& res, Weights& m) {
-    if constexpr (GROUP * G < COLUMNS) {
+    if constexpr (GROUP * G < MOST) {
         int first = GROUP * G, count = res.columns - first < GROUP ? res.columns - first : GROUP;
         if (count <= 0) return;
         for EACH(q, count) res.coming[q] = res.owner[first + q], res.places[q] = first + q;
@@ -79,53 +78,66 @@ template <int G> DEVICE void fetch_groups(Near& res, Weights& m) {
         int thread = hidden(THREAD);
         sync();
         UNROLL for (int e = 0; e < 4; e++) {
-            int q = 4 * MINE_OF(thread) + e;
-            Four some = read_fetched(res, thread, q);  // past the last one are numbers, too
-            if constexpr (G < GROUPS)
-                UNROLL for (int r = 0; r < 4; r++) m.of[G][e][r] = some.of[r];
-            else
-                *in_tile(res, thread, first + q) = some;
+            real* weights = weights_of(res, thread, m, G, e);  // past the last one are numbers, too
+            UNROLL for (int r = 0; r < 4; r++) weights[r] = on_the_way(res, thread, 4 * MINE_OF(thread) + e, r);
         }
         sync();
         fetch_groups<G + 1>(res, m);
     }
 }
 
-// Fetch the columns of those that have become active at step k, and put back those that go. Gives whether there is room for
-// all.
-DEVICE bool fetch(Near& res, Weights& m, int now, int k) {
+// What idle neurons have felt of columns that go since they were moved.
+DEVICE void feel_leaving(int count) {
+    HERE;
+    ROLLED for EACH(j, res.rows - THREADS) {
+        const real* weights = idle_weights(res) + j;
+        real felt = res.felt[j];
+        ROLLED for (int q = 0; q < count; q++) felt = plus(weights[res.places[q] * res.pitch], res.acts[res.places[q]], felt);
+        res.felt[j] = felt;
+    }
+}
+
+// Fetch the columns of those that have become active, and put back those that go. Gives whether there is room for all.
+DEVICE bool fetch(Near& res, Weights& m, int now) {
     Net& net = res.shared.net;
     Coming coming;
     int thread;
     do {
         coming = give_places();
         if (coming.left < 0) return false;
-        if (IDLE && coming.acted) move_idle<false>(k);
         // As if it were another number each time: what follows from it is not to be kept in registers meanwhile.
         thread = hidden(THREAD);
         TeamRows rows = rows_of_team(res, thread);
-        ROLLED for (int q = 0; q < coming.count; q++) {
-            int leaving = res.leaving[q], place = res.places[q];
-            if (leaving < 0) continue;
-            Four some;
-            if (move_column<true>(res, thread, m, place, some)) put_back(res, some.of, leaving, rows);
-        }
-        if (IDLE)
+        if (vote_any(rows.any))
+            ROLLED for (int q = 0; q < coming.count; q++) {
+                Four some;
+                int leaving = res.leaving[q];
+                if (leaving >= 0 && take_column(res, thread, m, res.places[q], some)) put_back(res, some.of, leaving, rows);
+            }
+        if (IDLE) {
+            feel_leaving(coming.count);
             put_back_idle(
                 res, coming.count, [&](int q) { return res.leaving[q]; }, [&](int q) { return res.places[q]; });
+        }
         sync();
-        fetch_columns<4, FEW_LEFT ? 4 : 8>(coming.count);
+        if (FEW_LEFT || coming.count > 4) fetch_columns<FEW_LEFT ? 4 : 8, 4>(coming.count);
+        else fetch_columns<4, 8>(coming.count);
         thread = hidden(THREAD);
         sync();
-        ROLLED for (int q = 0; q < coming.count; q++) {
-            Four some = read_fetched(res, thread, q);
-            move_column<false>(res, thread, m, res.places[q], some);
-        }
+        each_going(res, thread, [&](int g, unsigned which, int q) {
+            UNROLL for (int e = 0; e < 4; e++) {
+                real *weights = weights_of(res, thread, m, g, e), some[4];
+                UNROLL for (int r = 0; r < 4; r++) some[r] = on_the_way(res, thread, q % GROUP, r);
+                UNROLL for (int r = 0; r < 4; r++)
+                    if (which >> e & 1) weights[r] = some[r];
+                q += which >> e & 1;
+            }
+        });
         ROLLED for (int q = thread; q < coming.count; q += THREADS) {
             int neuron = res.coming[q], before = res.leaving[q], place = res.places[q];
             if (before >= 0) res.column[before] = -1;
             res.owner[place] = neuron, res.column[neuron] = place;
-            res.y[now + place] = ROW(Y)[neuron], res.y[FLOORS + place] = 0;
+            res.y[now + place] = ROW(Y)[neuron], res.y[FLOORS + place] = res.acts[place] = 0;
             if (q == coming.count - 1) res.columns = res.columns > place ? res.columns : place + 1;
         }
         sync();

@@ -41,7 +41,7 @@ template <int AT_ONCE> DEVICE void fetch(Awake& res, int first, int last) {
                 row[e] = of >= 0 ? res.tile + of : nullptr;
             }
         },
-        [&](int slot, const Four& weights) {
+        [&](int slot, bool, const Four& weights) {
             UNROLL for (int e = 0; e < 4; e++)
                 if (row[e]) row[e][slot * pitch] = weights.of[e];
         },

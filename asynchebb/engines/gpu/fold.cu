@@ -35,17 +35,21 @@ enum { OF_M, OF_W };  // which scales, or columns
 
 DEVICE real* columns_of(Net& net, int which) { return global(which == OF_M ? net.P : net.V); }
 
-// How many holds a column has missed. The last bits of how many there were when it was up to date are remembered.
-DEVICE unsigned char& fresh_of(Net& net, int which, int column) {
+// How many holds a column has missed. The last bits of how many there were when it was up to date are remembered, of the
+// first pixels in shared memory, too.
+template <bool ALL = false> DEVICE int missed_by(Net& net, int which, int column, int holds) {
     Shared& shared = *(Shared*)SHARED_MEMORY;
-    if (which == OF_M) return shared.fresh[column];
-#if COLUMNS
-    if (column < AT_HAND_PIXELS) return shared.fresh_pixels[column];
-#endif
-    return ((unsigned char*)LIST(FRESH_W))[column];
+    bool is_at_hand = ALL || which == OF_M || column < AT_HAND_PIXELS;
+    unsigned char since = shared.fresh[is_at_hand ? which * NEURONS + column : 0];
+    read_global_if(!is_at_hand, &since, (unsigned char*)LIST(FRESH_W) + column);
+    return (holds - since) & 255;
 }
-DEVICE int missed_by(Net& net, int which, int column) { return ((int)net.holds - fresh_of(net, which, column)) & 255; }
-DEVICE void is_fresh(Net& net, int which, int column) { fresh_of(net, which, column) = (int)net.holds & 255; }
+DEVICE void is_fresh(Net& net, int which, int column) {
+    Shared& shared = *(Shared*)SHARED_MEMORY;
+    unsigned char holds = (int)net.holds & 255;
+    if (which == OF_M || column < AT_HAND_PIXELS) shared.fresh[which * NEURONS + column] = holds;
+    else ((unsigned char*)LIST(FRESH_W))[column] = holds;
+}
 
 DEVICE real* remembered(Net& net, int which, int hold) {
     return global(net.remembered) + (which * REMEMBERED + (hold & (REMEMBERED - 1))) * net.stride;
@@ -53,26 +57,28 @@ DEVICE real* remembered(Net& net, int which, int hold) {
 
 // Go through the columns column_of(first), …, column_of(last − 1), bringing them up to date, several at a time. A thread has
 // four rows; where there are enough threads, teams of them share the columns. The scales of so many HOLDS are on their way
-// at a time. begin(first row); take(which, weights) for each column; end(first row, team).
-DEVICE int sharing_columns(Net& net) {
-    int found = THREADS / (((int)net.n + 3) / 4);
-    return found < 1 ? 1 : found < 4 ? found : 4;  // there are that many rows for sums
+// at a time. begin(first row); take(which, is it one?, weights) for each column, perhaps for one several times, in place of
+// such as there are not; end(first row, team).
+DEVICE int sharing_columns(Net& net) {  // there are four rows for sums
+    int n_4 = ((int)net.n + 3) / 4;
+    return 1 + (2 * n_4 <= THREADS) + (3 * n_4 <= THREADS) + (4 * n_4 <= THREADS);
 }
+DEVICE int team_of(int r, int n_4) { return (r >= n_4) + (r >= 2 * n_4) + (r >= 3 * n_4); }  // dividing takes far longer
 
-template <int AT_ONCE, int HOLDS, typename Column, typename Begin, typename Take, typename End>
+template <int AT_ONCE, int HOLDS, bool ALL = false, typename Column, typename Begin, typename Take, typename End>
 DEVICE void read_columns(
     Net& net, int which, int first, int last, Column column_of, Begin begin, Take take, End end) {
     int n_4 = ((int)net.n + 3) / 4, sharing = sharing_columns(net), stride = net.stride, holds = net.holds;
     ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
-        int first_row = r % n_4 * 4;
+        int team = team_of(r, n_4), first_row = 4 * (r - team * n_4);
         real* columns = columns_of(net, which) + first_row;
         begin(first_row);
-        ROLLED for (int q = first + r / n_4; q < last; q += AT_ONCE * sharing) {
+        ROLLED for (int q = first + team; q < last; q += AT_ONCE * sharing) {
             Four weights[AT_ONCE];
             int at[AT_ONCE], since[AT_ONCE], oldest = holds;
             UNROLL for (int j = 0; j < AT_ONCE; j++) {
                 int column = column_of(q + j * sharing < last ? q + j * sharing : q);
-                at[j] = column * stride, since[j] = holds - missed_by(net, which, column);
+                at[j] = column * stride, since[j] = holds - missed_by<ALL>(net, which, column, holds);
                 weights[j] = streamed((const Four*)(columns + at[j]));
             }
             UNROLL for (int j = 0; j < AT_ONCE; j++) oldest = since[j] < oldest ? since[j] : oldest;
@@ -83,16 +89,15 @@ DEVICE void read_columns(
                 together();
                 UNROLL for (int h = 0; h < HOLDS; h++)
                     UNROLL for (int j = 0; j < AT_ONCE; j++)
-                        if (hold + h >= since[j] && hold + h < holds)
-                            UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] *= missed[h].of[e];
+                        multiply_if_less(hold + h - since[j], holds - since[j], weights[j].of, missed[h].of);
             }
-            UNROLL for (int j = 0; j < AT_ONCE; j++)
-                if (q + j * sharing < last) {
-                    if (since[j] < holds) *(Four*)(columns + at[j]) = weights[j];
-                    take(q + j * sharing, weights[j]);
-                }
+            UNROLL for (int j = 0; j < AT_ONCE; j++) {
+                bool is_one = q + j * sharing < last;
+                if (since[j] < holds) *(Four*)(columns + at[j]) = weights[j];
+                take(is_one ? q + j * sharing : q, is_one, weights[j]);
+            }
         }
-        end(first_row, r / n_4);
+        end(first_row, team);
     }
     sync();
     for (int q = first + (int)THREAD; q < last; q += THREADS) is_fresh(net, which, column_of(q));
@@ -100,29 +105,29 @@ DEVICE void read_columns(
 
 // Bring the listed columns up to date. They may be many: all scales that any of them may have missed are in registers.
 OUTLINED void refresh(Net& net, int which, const int* list, int count) {
-    const int AT_ONCE = sizeof(real) == 4 ? 8 : 4;
-    int n_4 = ((int)net.n + 3) / 4, sharing = sharing_columns(net), stride = net.stride, first_hold = net.holds - REMEMBERED;
+    const int AT_ONCE = sizeof(real) == 4 ? 8 : 4, HOLDS = 4;
+    int n_4 = ((int)net.n + 3) / 4, sharing = sharing_columns(net), stride = net.stride, holds = net.holds;
     ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
-        int first_row = r % n_4 * 4;
+        int team = team_of(r, n_4), first_row = 4 * (r - team * n_4);
         real* columns = columns_of(net, which) + first_row;
         Four scales[REMEMBERED];
         UNROLL for (int h = 0; h < REMEMBERED; h++)
-            scales[h] = streamed((const Four*)(remembered(net, which, first_hold + h) + first_row));
-        ROLLED for (int q = r / n_4; q < count; q += AT_ONCE * sharing) {
+            scales[h] = streamed((const Four*)(remembered(net, which, holds - REMEMBERED + h) + first_row));
+        ROLLED for (int q = team; q < count; q += AT_ONCE * sharing) {
             Four weights[AT_ONCE];
             int at[AT_ONCE], missed[AT_ONCE], most = 0;
             UNROLL for (int j = 0; j < AT_ONCE; j++) {
-                int column = list[q + j * sharing < count ? q + j * sharing : q];
-                at[j] = column * stride, missed[j] = missed_by(net, which, column);
+                int column = global(list)[q + j * sharing < count ? q + j * sharing : q];
+                at[j] = column * stride, missed[j] = missed_by(net, which, column, holds);
                 most = missed[j] > most ? missed[j] : most;
                 weights[j] = streamed((const Four*)(columns + at[j]));
             }
             together();
-            UNROLL for (int h = 0; h < REMEMBERED; h++)
-                if (REMEMBERED - h <= most)
-                    UNROLL for (int j = 0; j < AT_ONCE; j++)
-                        if (REMEMBERED - h <= missed[j])
-                            UNROLL for (int e = 0; e < 4; e++) weights[j].of[e] *= scales[h].of[e];
+            UNROLL for (int first = 0; first < REMEMBERED; first += HOLDS)
+                if (REMEMBERED - first - HOLDS < most)
+                    UNROLL for (int h = first; h < first + HOLDS; h++)
+                        UNROLL for (int j = 0; j < AT_ONCE; j++)
+                            multiply_if_less(REMEMBERED - 1 - h, missed[j], weights[j].of, scales[h].of);
             UNROLL for (int j = 0; j < AT_ONCE; j++)
                 if (q + j * sharing < count) *(Four*)(columns + at[j]) = weights[j];
         }
@@ -134,31 +139,75 @@ OUTLINED void refresh(Net& net, int which, const int* list, int count) {
 
 // All columns that have missed something.
 OUTLINED void refresh_all(Net& net, Shared& shared) {
-    int* list = LIST(LISTED);
+    int *list = LIST(LISTED), holds = net.holds;
     ROLLED for (int which = OF_M; which <= OF_W; which++) {
         int count = list_where(
-            shared, which == OF_M ? net.n : net.m, list, [&](int j) { return missed_by(net, which, j) > 0; });
+            shared, which == OF_M ? net.n : net.m, list, [&](int j) { return missed_by(net, which, j, holds) > 0; });
         if (count) refresh(net, which, list, count);
     }
 }
 
-// b = W @ x over the pixels that are not 0.
-OUTLINED void feed_forward(Net& net, const real* x, int pixels) {
-    const int AT_ONCE = sizeof(real) == 4 ? 14 : 6, HOLDS = sizeof(real) == 4 ? 8 : 4;
-    int sharing = sharing_columns(net);
+// Are all of its pixels at hand?
+#define WHERE_ALL_AT_HAND(net, function, ...) \
+    (AT_HAND_PIXELS && (net).m <= AT_HAND_PIXELS ? function<AT_HAND_PIXELS != 0>(__VA_ARGS__) : function<false>(__VA_ARGS__))
+
+// b = W @ x over the pixels that are not 0: what each team has of it.
+template <bool ALL> OUTLINED void add_pixels(Net& net, const real* x, int pixels) {
+    const int AT_ONCE = sizeof(real) == 4 ? 14 : 6, HOLDS = 4;
     Four sum;
-    read_columns<AT_ONCE, HOLDS>(
-        net, OF_W, 0, pixels, [&](int p) { return pixel(net, p); }, [&](int) { sum = {0, 0, 0, 0}; },
-        [&](int p, const Four& weights) {
-            real x_j = shown_at(net, x, p);
-            UNROLL for (int e = 0; e < 4; e++) sum.of[e] = plus(weights.of[e], x_j, sum.of[e]);
+    read_columns<AT_ONCE, HOLDS, ALL>(
+        net, OF_W, 0, pixels, [&](int p) { return pixel<ALL>(net, p); }, [&](int) { sum = {0, 0, 0, 0}; },
+        [&](int p, bool is_one, const Four& weights) {
+            real x_j = shown_at<ALL>(net, x, p);
+            if (is_one) UNROLL for (int e = 0; e < 4; e++) sum.of[e] = plus(weights.of[e], x_j, sum.of[e]);
         },
         [&](int first_row, int team) { *(Four*)(TEAM_ROW(team) + first_row) = sum; });
+}
+
+DEVICE void feed_forward(Net& net, const real* x, int pixels) {
+    int sharing = sharing_columns(net);
+    WHERE_ALL_AT_HAND(net, add_pixels, net, x, pixels);
     for EACH(i, net.n) ROW(B)[i] = add_teams(net, i, sharing);
 }
 
-OUTLINED void fold(Net& net, Shared& shared, const real* x, int pixels) {
+// Bring the pixels that were shown up to date, w_i = scale_i w_i + shift_i x. The others of W and all columns of M are left for
+// later.
+template <bool ALL> OUTLINED void fold_pixels(Net& net, const real* x, int pixels) {
     const int AT_ONCE = sizeof(real) == 4 ? 14 : 6;
+    real *s = ROW(S), *scale = ROW(SCALE), *shift = ROW(SHIFT);
+    int n = net.n, stride = net.stride, holds = net.holds, n_4 = (n + 3) / 4, sharing = sharing_columns(net);
+    ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
+        int team = team_of(r, n_4), first_row = 4 * (r - team * n_4);
+        Four scales, shifts, ss;
+        bool changes = false;
+        UNROLL for (int e = 0; e < 4; e++) {
+            bool is_one = first_row + e < n;
+            scales.of[e] = is_one ? scale[first_row + e] : (real)1, shifts.of[e] = is_one ? shift[first_row + e] : (real)0;
+            ss.of[e] = is_one ? s[first_row + e] : (real)1;
+            changes |= scales.of[e] != 1 || shifts.of[e] != 0;
+        }
+        *(Four*)(remembered(net, OF_M, holds) + first_row) = ss;
+        *(Four*)(remembered(net, OF_W, holds) + first_row) = scales;
+        if (!changes) continue;
+        ROLLED for (int first = team; first < pixels; first += AT_ONCE * sharing) {
+            Four weights[AT_ONCE], *at[AT_ONCE];
+            real x_j[AT_ONCE];
+            UNROLL for (int p = 0; p < AT_ONCE; p++) {
+                int which = first + p * sharing < pixels ? first + p * sharing : first;
+                at[p] = (Four*)(global(net.V) + (size_t)pixel<ALL>(net, which) * stride + first_row);
+                weights[p] = streamed(at[p]), x_j[p] = shown_at<ALL>(net, x, which);
+            }
+            together();
+            UNROLL for (int p = 0; p < AT_ONCE; p++) {
+                UNROLL for (int e = 0; e < 4; e++)
+                    weights[p].of[e] = scales.of[e] * weights[p].of[e] + shifts.of[e] * x_j[p];
+                if (first + p * sharing < pixels) *at[p] = weights[p];
+            }
+        }
+    }
+}
+
+OUTLINED void fold(Net& net, Shared& shared, const real* x, int pixels) {
     real *s = ROW(S), *scale = ROW(SCALE), *shift = ROW(SHIFT), *b = ROW(B), smallest = net.smallest;
     unsigned char* grown = TRUTH(GROWN);
     int *list = LIST(LISTED), n = net.n, stride = net.stride;
@@ -195,58 +244,30 @@ OUTLINED void fold(Net& net, Shared& shared, const real* x, int pixels) {
             sync();
         }
     }
-    // Pixels that are shown: w_i = scale_i w_i + shift_i x. The others of W and all columns of M are left for later.
-    int holds = net.holds, n_4 = (n + 3) / 4, sharing = sharing_columns(net);
-    ROLLED for (int r = THREAD; r < sharing * n_4; r += THREADS) {
-        int first_row = r % n_4 * 4;
-        Four scales, shifts, ss;
-        bool changes = false;
-        UNROLL for (int e = 0; e < 4; e++) {
-            bool is_one = first_row + e < n;
-            scales.of[e] = is_one ? scale[first_row + e] : (real)1, shifts.of[e] = is_one ? shift[first_row + e] : (real)0;
-            ss.of[e] = is_one ? s[first_row + e] : (real)1;
-            changes |= scales.of[e] != 1 || shifts.of[e] != 0;
-        }
-        *(Four*)(remembered(net, OF_M, holds) + first_row) = ss;
-        *(Four*)(remembered(net, OF_W, holds) + first_row) = scales;
-        if (!changes) continue;
-        ROLLED for (int first = r / n_4; first < pixels; first += AT_ONCE * sharing) {
-            Four weights[AT_ONCE], *at[AT_ONCE];
-            real x_j[AT_ONCE];
-            UNROLL for (int p = 0; p < AT_ONCE; p++) {
-                int which = first + p * sharing < pixels ? first + p * sharing : first;
-                at[p] = (Four*)(global(net.V) + (size_t)pixel(net, which) * stride + first_row);
-                weights[p] = streamed(at[p]), x_j[p] = shown_at(net, x, which);
-            }
-            together();
-            UNROLL for (int p = 0; p < AT_ONCE; p++) {
-                UNROLL for (int e = 0; e < 4; e++)
-                    weights[p].of[e] = scales.of[e] * weights[p].of[e] + shifts.of[e] * x_j[p];
-                if (first + p * sharing < pixels) *at[p] = weights[p];
-            }
-        }
-    }
+    int holds = net.holds;
+    WHERE_ALL_AT_HAND(net, fold_pixels, net, x, pixels);
     sync();
     if (THREAD == 0) net.holds++;
     sync();
-    for EACH(p, pixels) is_fresh(net, OF_W, pixel(net, p));
+    for EACH(p, pixels) is_fresh(net, OF_W, pixel<false>(net, p));
     sync();
     if ((holds + 1) % REMEMBERED == 0) refresh_all(net, shared);
 }
 
 // Take W over by pixels, or give it back by rows.
 template <bool BACK> OUTLINED void turn_W(Net& net) {
-    const int AT_ONCE = 16;
-    int m = net.m;
-    ROLLED for EACH(i, net.n)
-        ROLLED for (int first = 0; first < m; first += AT_ONCE) {
-            real weights[AT_ONCE], *row = global(net.W) + (size_t)i * m + first;
-            real* column = global(net.V) + (size_t)first * net.stride + i;
-            UNROLL for (int j = 0; j < AT_ONCE; j++)
-                if (first + j < m) weights[j] = BACK ? column[j * net.stride] : row[j];
-            UNROLL for (int j = 0; j < AT_ONCE; j++)
-                if (first + j < m) (BACK ? row[j] : column[j * net.stride]) = weights[j];
-        }
+    const int ROWS = 4, PIXELS = 4, ROWS_OF_WARP = 8 * ROWS;  // of a thread: few lines of memory for a warp, either way
+    int n = net.n, m = net.m, stride = net.stride, tiles = (m + 4 * PIXELS - 1) / (4 * PIXELS);
+    ROLLED for (int tile = WARP; tile < (n + ROWS_OF_WARP - 1) / ROWS_OF_WARP * tiles; tile += WARPS) {
+        int i = tile / tiles * ROWS_OF_WARP + LANE / 4 * ROWS, j = (tile % tiles * 4 + LANE % 4) * PIXELS;
+        real weights[ROWS][PIXELS], *rows = global(net.W) + (size_t)i * m + j, *columns = global(net.V) + (size_t)j * stride + i;
+        UNROLL for (int r = 0; r < ROWS; r++)
+            UNROLL for (int p = 0; p < PIXELS; p++)
+                if (i + r < n && j + p < m) weights[r][p] = BACK ? columns[p * stride + r] : rows[r * m + p];
+        UNROLL for (int r = 0; r < ROWS; r++)
+            UNROLL for (int p = 0; p < PIXELS; p++)
+                if (i + r < n && j + p < m) (BACK ? rows[r * m + p] : columns[p * stride + r]) = weights[r][p];
+    }
 }
 #else
 // b = W @ x over the pixels that are not 0; a warp for a row, sixteen at a time.

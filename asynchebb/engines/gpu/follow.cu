@@ -16,27 +16,23 @@ template <bool TRACED> struct Followed {
     Weights m;
     Own own;
     int thread, id, k, now, columns;  // `now` says which rates are those before the next step
-    // Is the gate of a thread's neuron open, or one of its warp? Has its row to be rectified? Was a flag up?
-    bool opened, any_opened, odd, flag;
-    real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS], rule[RULE_CONSTANTS], room;
+    bool opened, odd, flag;  // Is its neuron's gate open? Has its row to be rectified? Was a flag up?
+    real room, one;
 
     MEMBER Followed(Near& res, int k) : res(res), net(res.shared.net), k(k), now(0) {
         UNROLL for (int g = 0; g < GROUPS; g++)
             UNROLL for (int e = 0; e < 4; e++)
                 UNROLL for (int r = 0; r < 4; r++) m.of[g][e][r] = 0;
         fetch_groups<0>(res, m);
-        UNROLL for (int j = 0; j < DYNAMICS_CONSTANTS; j++) dynamics[j] = res.dynamics[j];
-        UNROLL for (int j = 0; j < SCHEDULE_CONSTANTS; j++) schedule[j] = res.schedule[j];
-        UNROLL for (int j = 0; j < RULE_CONSTANTS; j++) rule[j] = res.rule[j];
-        room = net.floor == 0 ? 0 : -1;
-        opened = odd = any_opened = flag = false;
+        room = net.floor == 0 ? 0 : -1, one = net.hold > 0;  // which is 1: a constant would be made anew each time
+        opened = odd = flag = false;
         thread = THREAD;
         read();
     }
 
     MEMBER void read() { id = res.id[ROW_OF(thread)], own = own_of(res, id), columns = res.columns; }
     MEMBER void keep() { ::keep(res, ROW_OF(thread), id, own); }
-    MEMBER bool wants_column() { return own.column == FLAG && own.y != 0; }
+    MEMBER bool wants_column() { return own.column == NO_COLUMN && own.y != 0; }
     MEMBER bool is_flag_up() { return one_at_once(res.y + now + FLAG) != 0; }
 
     // Set the floors under all rates. Gives what this neuron feels if all are there.
@@ -49,8 +45,8 @@ template <bool TRACED> struct Followed {
         sync();
         Rates rates;
         real part[4], unused;
-        read_rates<GROUPS>(res, thread, rates, FLOORS);
-        sweep<GROUPS, false>(res, thread, m, rates, FLOORS, columns, part, unused);
+        read_rates<ALL_GROUPS>(res.y + FLOORS + 4 * MINE_OF(thread), rates);
+        sweep<ALL_GROUPS, false>(res, thread, m, rates, FLOORS, columns, part, unused);
         return add_parts(part);
     }
 
@@ -59,7 +55,7 @@ template <bool TRACED> struct Followed {
     MEMBER void learn(real* gains) {
         real gain = 0;
         if (opened & !odd) {
-            Terms terms = terms_of_update(rule, own.y, ROW(A)[id]);
+            Terms terms = terms_of_update(res.rule, own.y, ROW(A)[id]);
             real scale = ROW(SCALE)[id] * terms.keep_w;
             ROW(A)[id] = terms.a, ROW(SCALE)[id] = scale, ROW(SHIFT)[id] = terms.keep_w * ROW(SHIFT)[id] + terms.gain;
             own.b = terms.keep_w * own.b + terms.gain * net.x_x;
@@ -77,70 +73,73 @@ template <bool TRACED> struct Followed {
 
     // Learn what is left from the last step. What is odd is left to `update`.
     MEMBER void finish() {
-        if (!any_opened) return;
+        if (!vote_any(opened)) return;
         real gains[4];
         Rates rates;
         learn(gains);
-        read_rates<GROUPS>(res, thread, rates, now);
-        grow<GROUPS>(res, thread, m, rates, now, columns, gains);
+        read_rates<ALL_GROUPS>(res.y + now + 4 * MINE_OF(thread), rates);
+        grow<ALL_GROUPS>(res, thread, m, rates, now, columns, gains);
         if (opened & odd) TRUTH(OPENED)[id] = 1;
-        opened = any_opened = false;
+        opened = false;
     }
 
-    // Take steps up to this one, or until a flag is up; and as long as some HAVE_OPENED in the step before, or none have.
-    template <int USED, bool HAVE_OPENED> MEMBER void take_similar_steps(int until) {
-        while (true) {
+    // Take steps up to this one, or until a flag is up.
+    template <int USED> MEMBER void take_steps_with(int until) {
+        int mine = now + 4 * MINE_OF(thread);  // where the rates of its columns are
+        do {
             Rates rates;
             real part[4], gains[4], squares, beta, new_u, new_y, unused, *next = res.y + (RATES - now);
+            real dynamics[DYNAMICS_CONSTANTS], schedule[SCHEDULE_CONSTANTS];
             long long new_c;
+            // What does not need the rates is done while they are on their way.
             flag = is_flag_up();
-            read_rates<USED>(res, thread, rates, now);
-            if (!FEW_LEFT) sync_warp();  // or the compiler would ask for them when the flag is known
-            if (!FEW_LEFT && flag) break;
-            if (HAVE_OPENED) learn(gains);
-            sweep<USED, HAVE_OPENED>(res, thread, m, rates, now, columns, part, squares);
-            if (FEW_LEFT && flag) break;  // asked for only now, when it is known
-            if (HAVE_OPENED) {  // (M̂ + g yᵀ) y = M̂ y + g yᵀy
+            read_rates<USED>(res.y + mine, rates);
+            Count c(own.c, to_real(own.c));
+            real* place = next + hidden(own.column);
+            bool learns = vote_any(opened);
+            if (FEW_LEFT && flag | learns) break;
+            if (!FEW_LEFT && learns) {
+                if (flag) break;
+                learn(gains);
+                sweep<USED, true>(res, thread, m, rates, now, columns, part, squares);
+                // (M̂ + g yᵀ) y = M̂ y + g yᵀy
                 UNROLL for (int r = 0; r < 4; r++) part[r] = plus(gains[r], squares, part[r]);
                 grow<USED>(res, thread, m, rates, now, columns, gains);
-            }
-            // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
+            } else
+                sweep<USED, false>(res, thread, m, rates, now, columns, part, squares);
+            if (!FEW_LEFT && flag) break;  // asked for only now, when it is known
+            // u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold). Constants would take registers all the time.
+            UNROLL for (int j = 0; j < DYNAMICS_CONSTANTS; j++) dynamics[j] = one_at_once(res.dynamics + j);
+            UNROLL for (int j = 0; j < SCHEDULE_CONSTANTS; j++) schedule[j] = one_at_once(res.schedule + j);
             sync_warp();  // or it would see to it before each shuffle
             own.felt = add_parts(part);
             step(dynamics, own.u, 0, 0, own.b - own.s * own.felt, 0, new_u, new_y, unused, unused);
-            if (own.column != FLAG | new_y != 0) next[own.column] = new_y;
-            if (IDLE && !(new_y >= own.lowest)) *(Two*)(next + FLAG) = {1, 1};  // FELL, too
-            gate(schedule, new_y, 0, own.c, k, net.hold, beta, new_c);
+            *place = new_y;
+            own.sum += own.y, own.u = new_u, own.y = new_y;
+            write_shared_if(own.is_low(), next + FLAG, one);
+            gate(schedule, new_y, 0, c, k, net.hold, beta, new_c);
+            own.c = new_c;
             opened = (own.column != NO_ONE) & (beta != 0);
-            any_opened = vote_any(opened);
-            own.sum += own.y, own.u = new_u, own.y = new_y, own.c = new_c;
-            if (any_opened) {
-                odd = opened & may_be_odd(terms_of_update(rule, new_y, ROW(A)[id < 0 ? 0 : id]), own.scale, room);
-                if (odd) next[FLAG] = next[ODD] = 1;
+            odd = false;
+            if (opened) {
+                odd = may_be_odd(terms_of_update(res.rule, new_y, ROW(A)[id < 0 ? 0 : id]), own.scale, room);
+                write_shared_if(odd, next + FLAG, one), write_shared_if(odd, next + ODD, one);
             }
             if (TRACED) {
                 trace(net, res, id, id < 0 ? (real)0 : own.y, opened, k, res.shown.hold_start + k);
                 if (THREAD == 0) res.shared.active[(k + 1) % 3] = 0;  // no one reads or adds to it now
             }
-            k++, now = RATES - now;
+            k++, now = RATES - now, mine = hidden(now + 4 * MINE_OF(thread));
             sync();
-            if (any_opened != HAVE_OPENED | k == until) break;
-        }
+        } while (k != until);
     }
 
     // With as few groups of columns as are enough.
     template <int USED> MEMBER void take_steps(int until) {
-        if constexpr (USED > FEWEST && !FEW_LEFT && !TRACED)
+        if constexpr (USED > FEWEST && !FEW_LEFT && (!TRACED || USED > GROUPS))
             if (columns <= GROUP * (USED - 1)) return take_steps<USED - 1>(until);
-        for (flag = false; k < until & !flag;) {
-            if constexpr (!FEW_LEFT) {
-                any_opened ? take_similar_steps<USED, true>(until) : take_similar_steps<USED, false>(until);
-            } else {  // there are no registers for the former
-                if (is_flag_up()) break;
-                finish();
-                take_similar_steps<USED, false>(until);
-            }
-        }
+        if (FEW_LEFT) finish();  // there are no registers to do that meanwhile
+        take_steps_with<USED>(until);
     }
 };
 
@@ -155,14 +154,15 @@ template <bool TRACED> OUTLINED int take_steps(int k, int end) {
         if (all.is_flag_up()) {
             SPENT(ON_STEPS)
             real* flags = res.y + all.now;
-            bool odd = flags[ODD] != 0, fell = flags[FELL] != 0, wants = sync_or(all.wants_column());
-            if (THREAD == 0) flags[FLAG] = flags[ODD] = flags[FELL] = 0, res.odd |= odd;
+            bool odd = flags[ODD] != 0, fell = sync_or(all.own.has_column() && all.own.is_low());
+            bool wants = sync_or(all.wants_column());
+            if (THREAD == 0) flags[FLAG] = flags[ODD] = 0, res.odd |= odd;
             if (odd) end = all.k;
             if (odd | fell) until = all.k;
             if (wants) {
                 all.keep();
                 sync();
-                if (!fetch(res, all.m, all.now, all.k)) {
+                if (!fetch(res, all.m, all.now)) {
                     if (all.opened) TRUTH(OPENED)[all.id] = 1, all.opened = false;
                     if (THREAD == 0) res.odd = 1;
                     until = end = all.k;
@@ -184,15 +184,14 @@ template <bool TRACED> OUTLINED int take_steps(int k, int end) {
             SPENT(ON_SLEEPERS)
             if (all.k == end) break;
         }
-        all.template take_steps<GROUPS>(until);
+        all.template take_steps<ALL_GROUPS>(until);
     }
     SPENT(ON_STEPS)
     all.keep();
     if (IDLE) move_idle<false>(all.k);
-    const Weights& m = all.m;
-    int columns = all.columns;
+    Weights& m = all.m;
+    int columns = all.columns, thread = hidden(THREAD);
     k = all.k;
-    int thread = hidden(THREAD);
     TeamRows rows = rows_of_team(res, thread);
     if (vote_any(rows.any)) {
         UNROLL for (int g = 0; g < GROUPS; g++)
@@ -202,7 +201,7 @@ template <bool TRACED> OUTLINED int take_steps(int k, int end) {
             }
         ROLLED for (int first = IN_REGISTERS; first < columns; first += GROUP)
             UNROLL for (int e = 0; e < 4; e++) {
-                int place = first + 4 * MINE_OF(thread) + e, owner = place < COLUMNS ? res.owner[place] : -1;
+                int place = first + 4 * MINE_OF(thread) + e, owner = place < res.most ? res.owner[place] : -1;
                 if (owner >= 0) put_back(res, in_tile(res, thread, place)->of, owner, rows);
             }
     }

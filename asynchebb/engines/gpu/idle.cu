@@ -1,20 +1,21 @@
 // Idle rows: looked after now and then.
 
-// Move the idle neurons to step k; and say what each of them feels at least from there on, if it LOOKS.
+// Move the idle neurons to step k; and say what each of them feels at least from there on, if it LOOKS: `felt`, up to then what
+// it felt of columns that are gone.
 template <bool LOOKS> OUTLINED void move_idle(int k) {
     HERE;
     const int AT_ONCE = 16;
-    int steps = k - res.looked, columns = res.columns;
-    sync();
+    int steps = k - res.looked, columns = res.columns, pitch = res.pitch;
+    if (!LOOKS) sync();  // else the block has just met, and will
     if (steps || LOOKS)
         ROLLED for EACH(j, res.rows - THREADS) {
-            real felt[4] = {0, 0, 0, 0}, least[4] = {0, 0, 0, 0};
+            real felt[4] = {res.felt[j], 0, 0, 0}, least[4] = {0, 0, 0, 0};
             int i = res.id[THREADS + j];
-            const real* column = res.idle + j;
-            ROLLED for (int first = 0; first < columns; first += AT_ONCE, column += AT_ONCE * PITCH) {
+            const real* column = idle_weights(res) + j;
+            ROLLED for (int first = 0; first < columns; first += AT_ONCE, column += AT_ONCE * pitch) {
                 real weights[AT_ONCE];
                 Four acts[AT_ONCE / 4], floors[AT_ONCE / 4];  // past the last column nothing acts
-                UNROLL for (int q = 0; q < AT_ONCE; q++) weights[q] = one_at_once(column + q * PITCH);
+                UNROLL for (int q = 0; q < AT_ONCE; q++) weights[q] = one_at_once(column + q * pitch);
                 UNROLL for (int q = 0; q < AT_ONCE / 4; q++) {
                     acts[q] = at_once((const Four*)(res.acts + first) + q);
                     if (LOOKS) floors[q] = at_once((const Four*)(res.y + FLOORS + first) + q);
@@ -25,14 +26,14 @@ template <bool LOOKS> OUTLINED void move_idle(int k) {
                 }
             }
             real all = (felt[0] + felt[1]) + (felt[2] + felt[3]);
-            if (LOOKS) res.least[j] = (least[0] + least[1]) + (least[2] + least[3]);
+            res.felt[j] = LOOKS ? (least[0] + least[1]) + (least[2] + least[3]) : (real)0;
             ROW(U)[i] = moved(res.dynamics, ROW(U)[i], (real)steps * ROW(B)[i] - ROW(S)[i] * all);
             COUNT(C)[i] = silent_gates(net, COUNT(C)[i], k - steps, k).c;
         }
     sync();
     for EACH(place, RATES) res.acts[place] = 0;
     if (THREAD == 0) res.looked = k;
-    sync();
+    if (!LOOKS) sync();
 }
 
 // Look after the idle neurons at step k: give up to which step they stay silent, after those for whom that is not so have
@@ -60,7 +61,10 @@ OUTLINED Looked look_after(int k, int end, real least) {
     UNROLL for (int l = 0; l < LENGTHS; l++) needed[l] = 0, to_be_had[l] = popcount(vote(safe >> l & 1));
     UNROLL for (int pass = 0; pass < PASSES; pass++) {
         int j = THREADS + pass * THREADS + (int)THREAD;
-        unsafe[pass] = j < rows ? unsafe_for(res.id[j], res.least[j - THREADS]) : 0;
+        unsafe[pass] = 0;
+        if (THREADS + pass * THREADS >= rows) continue;
+        if (j < rows) unsafe[pass] = unsafe_for(res.id[j], res.felt[j - THREADS]);
+        if (j < rows) res.felt[j - THREADS] = 0;
         UNROLL for (int l = 0; l < LENGTHS; l++) needed[l] += popcount(vote(unsafe[pass] >> l & 1));
     }
     if (LANE == 0) UNROLL for (int l = 0; l < LENGTHS; l++) res.counts[WARP][l] = needed[l] << 16 | to_be_had[l];
@@ -107,17 +111,17 @@ OUTLINED Looked look_after(int k, int end, real least) {
 // Followed rows and their partners change places.
 template <int R> DEVICE void exchange(Near& res, int thread, Weights& m) {
     if constexpr (R < 4) {
-        int partner = res.partner[TEAM_ROW_OF(thread, R)], columns = res.columns;
+        int partner = res.partner[TEAM_ROW_OF(thread, R)], columns = res.columns, pitch = res.pitch;
         if (partner >= 0) {
-            real* idle = res.idle + 4 * MINE_OF(thread) * PITCH + partner - THREADS;
-            UNROLL for (int g = 0; g < (COLUMNS + GROUP - 1) / GROUP; g++) {
+            real* idle = idle_weights(res) + 4 * MINE_OF(thread) * pitch + partner - THREADS;
+            UNROLL for (int g = 0; g < (MOST + GROUP - 1) / GROUP; g++) {
                 if (GROUP * g >= columns) break;
                 real others[4];
-                UNROLL for (int e = 0; e < 4; e++) others[e] = idle[(GROUP * g + e) * PITCH];
+                UNROLL for (int e = 0; e < 4; e++) others[e] = idle[(GROUP * g + e) * pitch];
                 UNROLL for (int e = 0; e < 4; e++) {
                     real& here = g < GROUPS ? m.of[g < GROUPS ? g : 0][e][R]
                                             : in_tile(res, thread, GROUP * g + 4 * MINE_OF(thread) + e)->of[R];
-                    idle[(GROUP * g + e) * PITCH] = here, here = others[e];
+                    idle[(GROUP * g + e) * pitch] = here, here = others[e];
                 }
             }
         }

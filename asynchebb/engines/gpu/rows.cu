@@ -5,22 +5,23 @@ struct Weights {
     real of[GROUPS][4][4];
 };
 
-// The rates of this thread's columns in registers, if they are not too many, USED groups of them.
+// The rates of this thread's columns in registers, if they are not too many. USED groups are, perhaps one more than there are
+// in registers: all that are in the tile.
 #define AT_HAND_RATES (FEW_LEFT ? 1 : GROUPS)
+#define AT_HAND(used) ((used) < GROUPS ? (used) : GROUPS)
 
 struct Rates {
     Four of[AT_HAND_RATES];
 };
 
-template <int USED> DEVICE void read_rates(Near& res, int thread, Rates& rates, int now) {
-    const real* y = res.y + now + 4 * MINE_OF(thread);
-    if (!FEW_LEFT) UNROLL for (int g = 0; g < USED; g++) rates.of[g] = at_once((const Four*)(y + GROUP * g));
+template <int USED> DEVICE void read_rates(const real* y, Rates& rates) {
+    if (!FEW_LEFT) UNROLL for (int g = 0; g < AT_HAND(USED); g++) rates.of[g] = at_once((const Four*)(y + GROUP * g));
 }
 
 // act(g, rates) for each group of columns in registers that is used, and the rates of this thread's four.
 template <int USED, typename Act> DEVICE void each_group(Near& res, int thread, const Rates& rates, int now, Act act) {
     if constexpr (!FEW_LEFT) {
-        UNROLL for (int g = 0; g < USED; g++) act(g, rates.of[g]);
+        UNROLL for (int g = 0; g < AT_HAND(USED); g++) act(g, rates.of[g]);
     } else {
         const int AT_ONCE = 2;  // groups whose rates are on their way
         const real* y = res.y + now + 4 * MINE_OF(thread);
@@ -39,7 +40,7 @@ template <int USED, typename Act> DEVICE void each_group(Near& res, int thread, 
 
 // The weights of a column that is not in registers to the team's rows, in the order of the one thread that has it.
 DEVICE Four* in_tile(Near& res, int thread, int place) {
-    return (Four*)(res.tile + (place - IN_REGISTERS) * THREADS + 4 * TEAM_OF(thread));
+    return (Four*)(res.pool + (place - IN_REGISTERS) * THREADS + 4 * TEAM_OF(thread));
 }
 
 // This thread's part of M̂ @ y for its team's rows; and of yᵀy, if that is wanted (SQUARES).
@@ -53,7 +54,7 @@ DEVICE void sweep(Near& res, int thread, const Weights& m, const Rates& rates, i
             UNROLL for (int r = 0; r < 4; r++) part[r] = plus(m.of[g][e][r], some.of[e], part[r]);
         if (SQUARES) UNROLL for (int e = 0; e < 4; e++) squares = plus(some.of[e], some.of[e], squares);
     });
-    if (COLUMNS > IN_REGISTERS)
+    if (USED > GROUPS)
         ROLLED for (int first = IN_REGISTERS; first < columns; first += GROUP) {  // past the last one rates are 0
             int place = first + 4 * MINE_OF(thread);
             Four some = at_once((const Four*)(res.y + now + place)), weights[4];
@@ -78,7 +79,7 @@ DEVICE void grow(Near& res, int thread, Weights& m, const Rates& rates, int now,
         UNROLL for (int e = 0; e < 4; e++)
             UNROLL for (int r = 0; r < 4; r++) m.of[g][e][r] = plus(gains[r], some.of[e], m.of[g][e][r]);
     });
-    if (COLUMNS > IN_REGISTERS)
+    if (USED > GROUPS)
         ROLLED for (int first = IN_REGISTERS; first < columns; first += GROUP) {
             int place = first + 4 * MINE_OF(thread);
             Four some = at_once((const Four*)(res.y + now + place));
@@ -90,27 +91,46 @@ DEVICE void grow(Near& res, int thread, Weights& m, const Rates& rates, int now,
         }
 }
 
-// Put the weights of a column in its place, if that is one of this thread's; or TAKE them from there. Gives whether it is.
-template <bool TAKE, int AT> DEVICE void move_registers(Weights& m, int group, int mine, Four& weights) {
-    if constexpr (AT % 4 == 0 && AT / 4 + 1 < GROUPS)
-        if (group != AT / 4) return move_registers<TAKE, AT + 4>(m, group, mine, weights);
-    if (mine == AT % 4) {
-        real* there = m.of[AT / 4][AT % 4];
-        UNROLL for (int r = 0; r < 4; r++) (TAKE ? weights.of[r] : there[r]) = TAKE ? there[r] : weights.of[r];
-        UNLIKE(AT);
+// act(group, which, q) for each group in which columns come and go: which of this thread's four do, a bit each, and the first
+// of these is the q-th of all.
+template <typename Act> DEVICE void each_going(Near& res, int thread, Act act) {
+    unsigned places[WARPS];
+    int before = 0;
+    UNROLL for (int w = 0; w < WARPS; w++) places[w] = res.going[w];
+    UNROLL for (int g = 0; g < MOST / GROUP; g++) {
+        unsigned some = places[GROUP * g / 32] >> GROUP * g % 32 & ((1u << GROUP) - 1);
+        if (some) act(g, some >> 4 * MINE_OF(thread), before + popcount(some & ((1u << 4 * MINE_OF(thread)) - 1)));
+        before += popcount(some);
     }
-    if constexpr (AT % 4 < 3) move_registers<TAKE, AT + 1>(m, group, mine, weights);
 }
 
-template <bool TAKE> DEVICE bool move_column(Near& res, int thread, Weights& m, int place, Four& weights) {
+// The weights of one of this thread's columns: in registers, or in the tile.
+DEVICE real* weights_of(Near& res, int thread, Weights& m, int group, int e) {
+    return group < GROUPS ? m.of[group < GROUPS ? group : 0][e]
+                          : in_tile(res, thread, GROUP * group + 4 * MINE_OF(thread) + e)->of;
+}
+
+// Take the weights of a column, if it is one of this thread's. Gives whether it is.
+template <int AT> DEVICE void take_registers(const Weights& m, int group, int mine, Four& weights) {
+    if constexpr (AT % 4 == 0 && AT / 4 + 1 < GROUPS)
+        if (group != AT / 4) return take_registers<AT + 4>(m, group, mine, weights);
+    if (mine == AT % 4) {
+        UNROLL for (int r = 0; r < 4; r++) weights.of[r] = m.of[AT / 4][AT % 4][r];
+        UNLIKE(AT);
+    }
+    if constexpr (AT % 4 < 3) take_registers<AT + 1>(m, group, mine, weights);
+}
+
+DEVICE bool take_column(Near& res, int thread, const Weights& m, int place, Four& weights) {
     int group = place / GROUP, mine = place % GROUP - 4 * MINE_OF(thread);
     bool is_mine = mine >= 0 && mine < 4;
-    if (COLUMNS == IN_REGISTERS || group < GROUPS)
-        move_registers<TAKE, 0>(m, group, mine, weights);
-    else if (is_mine)
-        (TAKE ? weights : *in_tile(res, thread, place)) = TAKE ? *in_tile(res, thread, place) : weights;
+    if (MOST == IN_REGISTERS || group < GROUPS) take_registers<0>(m, group, mine, weights);
+    else if (is_mine) weights = *in_tile(res, thread, place);
     return is_mine;
 }
+
+// The weight of the q-th column on its way to followed rows.
+DEVICE real on_the_way(Near& res, int thread, int q, int r) { return res.fetched[q * THREADS + TEAM_ROW_OF(thread, r)]; }
 
 // Of a team's rows: their neurons, and which have grown.
 struct TeamRows {
@@ -139,27 +159,32 @@ template <typename Neuron, typename Place> DEVICE void put_back_idle(Near& res, 
     Net& net = res.shared.net;
     ROLLED for EACH(j, res.rows - THREADS) {
         if (!res.grown[THREADS + j]) continue;
-        real* row = global(net.P) + res.id[THREADS + j];
+        real *row = global(net.P) + res.id[THREADS + j], *weights = idle_weights(res) + j;
+        int pitch = res.pitch;
         ROLLED for (int q = 0; q < count; q++)
-            if (neuron_of(q) >= 0) row[(size_t)neuron_of(q) * net.stride] = res.idle[place_of(q) * PITCH + j];
+            if (neuron_of(q) >= 0) row[(size_t)neuron_of(q) * net.stride] = weights[place_of(q) * pitch];
     }
 }
 
 // What is needed of a followed neuron at each step. It is in registers, and while others are looked after in shared memory.
 struct Own {
     real u, y, b, s, sum, scale, felt;  // the sum of y since idle neurons were moved; the least of both scales; M̂ y
-    real lowest;  // the floor under y
+    // A flag goes up where y or sign y is less: where y is below its floor; or is not 0, if there is no column.
+    real lowest, sign;
     long long c;
-    int column;  // or FLAG, if it has none
+    int column;  // or NO_COLUMN, or NO_ONE
+
+    MEMBER bool has_column() const { return column < FLAG; }
+    MEMBER bool is_low() const { return !(fmin(y, sign * y) >= lowest); }
 };
 
 DEVICE Own own_of(Near& res, int id) {
     Net& net = res.shared.net;
-    int i = id < 0 ? 0 : id, column = res.column[i];
-    return {ROW(U)[i], id < 0 ? (real)0 : ROW(Y)[i],   ROW(B)[i],
-            ROW(S)[i], 0,                              fmin(ROW(SCALE)[i], ROW(S)[i]),
-            0,         column < 0 ? (real)0 : res.y[FLOORS + column],
-            COUNT(C)[i], id < 0 ? NO_ONE : column < 0 ? FLAG : column};
+    int i = id < 0 ? 0 : id, column = id < 0 ? -1 : res.column[i];
+    return {ROW(U)[i], id < 0 ? (real)0 : ROW(Y)[i], ROW(B)[i],
+            ROW(S)[i], 0,                            fmin(ROW(SCALE)[i], ROW(S)[i]),
+            0,         id < 0 || (column >= 0 && !IDLE) ? -LARGEST : column < 0 ? (real)0 : res.y[FLOORS + column],
+            id >= 0 && column < 0 ? (real)-1 : (real)1, COUNT(C)[i], id < 0 ? NO_ONE : column < 0 ? NO_COLUMN : column};
 }
 
 DEVICE void keep(Near& res, int row, int id, const Own& own) {
@@ -168,7 +193,7 @@ DEVICE void keep(Near& res, int row, int id, const Own& own) {
         ROW(U)[id] = own.u, ROW(Y)[id] = own.y, ROW(B)[id] = own.b, ROW(S)[id] = own.s, COUNT(C)[id] = own.c;
         res.sums[id] += own.sum;
     }
-    if (own.column < FLAG) res.acts[own.column] += own.sum;
+    if (own.has_column()) res.acts[own.column] += own.sum;
     res.inhibition[row] = own.felt;
 }
 

@@ -15,15 +15,30 @@ from asynchebb.checks import InputError
 
 WHOLE_NUMBERS = ("c_i", "n_i", "k", "hold")  # the others are real
 OPERATORS: Mapping[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.BitAnd: "&", ast.BitOr: "|"}
-COMPARISONS: Mapping[type, str] = {
-    ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!=",
+COMPARISONS: Mapping[type, tuple[str, str]] = {
+    ast.Gt: ("greater", ">"), ast.GtE: ("not_less", ">="), ast.Lt: ("less", "<"), ast.LtE: ("not_greater", "<="),
+    ast.Eq: ("equal", "=="), ast.NotEq: ("unequal", "!="),
 }  # fmt: skip
+# c_i is also handed over as a real number, since the kernels can convert it while they wait for something else.
 FUNCTIONS = """
+struct Count {
+    long long whole;
+    real as_real;
+    MEMBER Count(long long c) : whole(c), as_real((real)c) {}
+    MEMBER Count(long long c, real as_real) : whole(c), as_real(as_real) {}
+    MEMBER operator long long() const { return whole; }
+};
 template <typename T> DEVICE real as_real(T x) { return (real)x; }
+DEVICE real as_real(Count c) { return c.as_real; }
+template <typename A, typename B> DEVICE A like(A a, B) { return a; }
+DEVICE real like(Count c, real) { return c.as_real; }
 DEVICE real np_maximum(real a, real b) { return a > b || a != a ? a : b; }
 DEVICE real np_minimum(real a, real b) { return a < b || a != a ? a : b; }
 DEVICE real np_abs(real a) { return a < 0 ? -a : a; }
-"""
+""" + "\n".join(
+    f"template <typename A, typename B> DEVICE bool {name}(A a, B b) {{ return like(a, b) {symbol} like(b, a); }}"
+    for name, symbol in COMPARISONS.values()
+)
 
 
 def functions(kind: str, cls: type) -> str:
@@ -54,7 +69,7 @@ def _function(kind: str, method: str, cls: type) -> str:
             lines += [f"out_{name} = {body.text(part)};" for name, part in zip(gives, parts, strict=True)]
         else:
             raise body.cannot(statement)
-    arguments = [*(f"{_type(name)} {name}" for name in form.all_taken)]
+    arguments = [*(f"{'Count' if name == 'c_i' else _type(name)} {name}" for name in form.all_taken)]
     arguments += [f"{_type(name)}& out_{name}" for name in form.all_given]
     written = "".join(f"    {line}\n" for line in lines)
     return f"DEVICE void {method}(const real* constants, {', '.join(arguments)}) {{\n{written}}}\n"
@@ -92,7 +107,7 @@ class _Body:
             case ast.BinOp() if type(node.op) in OPERATORS:
                 return f"({self.text(node.left)} {OPERATORS[type(node.op)]} {self.text(node.right)})"
             case ast.Compare(ops=[op], comparators=[right]) if type(op) in COMPARISONS:
-                return f"({self.text(node.left)} {COMPARISONS[type(op)]} {self.text(right)})"
+                return f"{COMPARISONS[type(op)][0]}({self.text(node.left)}, {self.text(right)})"
             case ast.Call(func=ast.Attribute(attr=name)) if name in equations.FUNCTIONS:
                 arguments = ", ".join(f"as_real({self.text(argument)})" for argument in node.args)
                 return f"{'np_' if name in ('maximum', 'minimum', 'abs') else ''}{name}({arguments})"

@@ -41,10 +41,8 @@ DEVICE void stand_in_line(Net* nets, int count, int network) {
 template <bool BACK> DEVICE void turn_fresh(Net& net, Shared& shared) {
     auto turn = [](unsigned char& there, unsigned char& here) { (BACK ? there : here) = BACK ? here : there; };
     for EACH(j, net.n) turn((global(net.truths) + FRESH * net.stride)[j], shared.fresh[j]);
-#if COLUMNS
     for (int j = (int)THREAD; j < net.m && j < AT_HAND_PIXELS; j += THREADS)
-        turn(((unsigned char*)LIST(FRESH_W))[j], shared.fresh_pixels[j]);
-#endif
+        turn(((unsigned char*)LIST(FRESH_W))[j], shared.fresh[NEURONS + j]);
 }
 
 DEVICE void begin_turn(Net* nets, int network, Memory& memory) {
@@ -55,8 +53,8 @@ DEVICE void begin_turn(Net* nets, int network, Memory& memory) {
     keep_constants(memory);
     turn_numbers<false>(net);
     if (net.shown == 0) {
-        for EACH(j, net.n) shared.fresh[j] = 0;
-        for EACH(j, net.m) fresh_of(net, OF_W, j) = 0;
+        for EACH(j, net.n) is_fresh(net, OF_M, j);  // holds is 0
+        for EACH(j, net.m) is_fresh(net, OF_W, j);
         turn_W<false>(net);
     } else
         turn_fresh<false>(net, shared);
