@@ -42,7 +42,8 @@ def test_a_run_is_resumed_to_the_same_bits(card):
 
 def test_a_live_page_runs_on_it(card):
     if not os.environ.get("CI"):
-        pytest.importorskip("uvicorn", reason="the live page needs uvicorn (pip install 'asynchebb[live]')")
+        for package in ("starlette", "uvicorn", "websockets"):
+            pytest.importorskip(package, reason=f"the live page needs {package} (pip install 'asynchebb[live]')")
     network = ah.asynchronous(30, 36)
     page = ah.live(network, BARS, engine="gpu")
     while page._session.simulation.step < 3000:
