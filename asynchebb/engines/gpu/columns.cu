@@ -8,7 +8,6 @@
 
 #define WORTHWHILE 16  // steps for which it pays to run few neurons apart
 #define SHORTEST 4     // after which it is tried again
-#define LARGEST ((real)1e38)
 #define SMALLEST_SCALE ((real)1e-9)  // a row whose scale or s has come down to this is brought back to 1
 #define ROW(name) row_of_numbers(net, name)
 #define COUNT(name) row_of_counts(net, name)

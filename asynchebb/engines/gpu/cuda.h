@@ -175,16 +175,7 @@ DEVICE void read_one(float* to, const float* from) {
 DEVICE void read_one(double* to, const double* from) {
     asm volatile("ld.shared.f64 %0, [%1];" : "=d"(*to) : "r"((unsigned)__cvta_generic_to_shared(from)));
 }
-// To shared memory, if a condition holds.
-DEVICE void write_shared_if(bool condition, float* to, float x) {
-    asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p st.shared.f32 [%0], %1;}"
-                 ::"r"((unsigned)__cvta_generic_to_shared(to)), "f"(x), "r"((unsigned)condition) : "memory");
-}
-DEVICE void write_shared_if(bool condition, double* to, double x) {
-    asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p st.shared.f64 [%0], %1;}"
-                 ::"r"((unsigned)__cvta_generic_to_shared(to)), "d"(x), "r"((unsigned)condition) : "memory");
-}
-// The same if a condition holds; else they are left as they are.
+// Four numbers if a condition holds; else they are left as they are.
 DEVICE void read_shared_if(bool condition, float* to, const float* from) {
     asm volatile("{.reg .pred p; setp.ne.u32 p, %5, 0; @p ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];}"
                  : "+f"(to[0]), "+f"(to[1]), "+f"(to[2]), "+f"(to[3])
@@ -195,6 +186,15 @@ DEVICE void read_shared_if(bool condition, double* to, const double* from) {
                  "@p ld.shared.v2.f64 {%2, %3}, [%4 + 16];}"
                  : "+d"(to[0]), "+d"(to[1]), "+d"(to[2]), "+d"(to[3])
                  : "r"((unsigned)__cvta_generic_to_shared(from)), "r"((unsigned)condition));
+}
+// One number to shared memory if a condition holds.
+DEVICE void write_shared_if(bool condition, float* to, float x) {
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p st.shared.f32 [%0], %1;}"
+                 ::"r"((unsigned)__cvta_generic_to_shared(to)), "f"(x), "r"((unsigned)condition) : "memory");
+}
+DEVICE void write_shared_if(bool condition, double* to, double x) {
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p st.shared.f64 [%0], %1;}"
+                 ::"r"((unsigned)__cvta_generic_to_shared(to)), "d"(x), "r"((unsigned)condition) : "memory");
 }
 
 // A cluster: blocks that have one network, each with some of its neurons. They write words into each other's shared

@@ -97,7 +97,7 @@ template <bool TRACED> struct Followed {
             Count c(own.c, to_real(own.c));
             real* place = next + hidden(own.column);
             bool learns = vote_any(opened);
-            if (FEW_LEFT && flag | learns) break;
+            if (FEW_LEFT && (flag | learns)) break;
             if (!FEW_LEFT && learns) {
                 if (flag) break;
                 learn(gains);
@@ -189,7 +189,7 @@ template <bool TRACED> OUTLINED int take_steps(int k, int end) {
     SPENT(ON_STEPS)
     all.keep();
     if (IDLE) move_idle<false>(all.k);
-    Weights& m = all.m;
+    const Weights& m = all.m;
     int columns = all.columns, thread = hidden(THREAD);
     k = all.k;
     TeamRows rows = rows_of_team(res, thread);

@@ -114,13 +114,12 @@ template <int R> DEVICE void exchange(Near& res, int thread, Weights& m) {
         int partner = res.partner[TEAM_ROW_OF(thread, R)], columns = res.columns, pitch = res.pitch;
         if (partner >= 0) {
             real* idle = idle_weights(res) + 4 * MINE_OF(thread) * pitch + partner - THREADS;
-            UNROLL for (int g = 0; g < (MOST + GROUP - 1) / GROUP; g++) {
+            UNROLL for (int g = 0; g < MOST / GROUP; g++) {
                 if (GROUP * g >= columns) break;
                 real others[4];
                 UNROLL for (int e = 0; e < 4; e++) others[e] = idle[(GROUP * g + e) * pitch];
                 UNROLL for (int e = 0; e < 4; e++) {
-                    real& here = g < GROUPS ? m.of[g < GROUPS ? g : 0][e][R]
-                                            : in_tile(res, thread, GROUP * g + 4 * MINE_OF(thread) + e)->of[R];
+                    real& here = weights_of(res, thread, m, g, e)[R];
                     idle[(GROUP * g + e) * pitch] = here, here = others[e];
                 }
             }

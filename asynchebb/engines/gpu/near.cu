@@ -17,10 +17,10 @@
 #define ROWS (THREADS + IDLE)
 #define GROUP 16                            // columns, four for each thread of a team
 #define GROUPS (IN_REGISTERS / GROUP)       // of those in registers,
-#define ALL_GROUPS (GROUPS + (MOST > IN_REGISTERS))
 #define FEWEST (GROUPS < 4 ? GROUPS : 4)    // at least so many of which are used
+#define ALL_GROUPS (GROUPS + (MOST > IN_REGISTERS))  // one more for all columns that are in the tile
 #define FEW_LEFT (GROUPS > 8)               // of the registers, for others than weights
-#define RATES ((MOST + GROUP - 1) / GROUP * GROUP + GROUP)
+#define RATES (MOST + GROUP)
 #define FLAG (RATES - GROUP)                // behind the rates: not 0 if a neuron needs a column, or a rate fell below its
 #define ODD (FLAG + 1)                      // floor, or if a row is to be rectified
 #define NO_COLUMN (FLAG + 4)                // for the rates of neurons without columns,
@@ -31,6 +31,7 @@
 #define LENGTH(l) ((l) == 0 ? 96 : (l) == 1 ? 32 : (l) == 2 ? 8 : 1)
 #define FEW_EXCHANGED 16                    // rows for which it pays to look after idle ones less often
 #define FLOORS (2 * RATES)                  // where they are among the rates: see `look_after`
+#define NO_FLOOR ((real)-1e38)              // no rate is below that
 #define FLOOR ((real)0.8)                   // so much of a rate,
 #define FALLING 64                          // after so many steps in which it falls as it does now
 #define SUMMED 16                           // columns that act on far neurons, at a time

@@ -158,7 +158,7 @@ def _bytes_of_near(geometry: Geometry, size: int) -> int:
     in_tile = 16 + max(0, columns - geometry.registers)
     weights = (in_tile * threads + columns * (geometry.idle + 1)) * size
     columns += 16  # where they are crowded
-    per_neuron, per_row, per_column = 8 * size + 8 + 2 + 2 + 2 + 1 + 1, 4 + 1, 2 + 1 + 4 * size
+    per_neuron, per_row, per_column = 8 * size + 8 + 2 + 2 + 2 + 1 + 1, 4 + 1, 2 + 4 * size
     per_thread, pixels = 4 + size, 256 * (4 + size + 1)
     every = neurons * per_neuron + geometry.rows * per_row + threads * per_thread + columns * per_column + pixels
     return weights + every + geometry.idle * size + 2048

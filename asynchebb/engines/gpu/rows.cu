@@ -183,7 +183,7 @@ DEVICE Own own_of(Near& res, int id) {
     int i = id < 0 ? 0 : id, column = id < 0 ? -1 : res.column[i];
     return {ROW(U)[i], id < 0 ? (real)0 : ROW(Y)[i], ROW(B)[i],
             ROW(S)[i], 0,                            fmin(ROW(SCALE)[i], ROW(S)[i]),
-            0,         id < 0 || (column >= 0 && !IDLE) ? -LARGEST : column < 0 ? (real)0 : res.y[FLOORS + column],
+            0,         id < 0 || (column >= 0 && !IDLE) ? NO_FLOOR : column < 0 ? (real)0 : res.y[FLOORS + column],
             id >= 0 && column < 0 ? (real)-1 : (real)1, COUNT(C)[i], id < 0 ? NO_ONE : column < 0 ? NO_COLUMN : column};
 }
 
