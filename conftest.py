@@ -48,7 +48,11 @@ pytest_collect_file = Sybil(
 
 
 def pytest_collection_modifyitems(items):
-    """Tests on a GPU are skipped where there is none, and the summary says why."""
+    """Skip slow tests but in `make test-all`, and tests on a GPU where there is none; the summary says why."""
+    if not os.environ.get("ASYNCHEBB_ALL"):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="slow: `make test-all` runs it"))
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]
     if on_gpu and (reason := device.missing()):
         for item in on_gpu:
