@@ -1,6 +1,7 @@
 """Converting values to text and back: `Foldiak(p=0.05)`, `my_rules.py:Bcm(eta=0.02)`.
 
-Only literals, and names from this package (or the named file) and calls of them, are evaluated.
+Only literals, and names and calls of this package's variants, are evaluated. `parse_named` alone reads and runs files
+that a person has named; text that comes out of a saved file or a message never reaches it.
 """
 
 from __future__ import annotations
@@ -40,13 +41,30 @@ def variants(kind: str) -> dict[str, type]:
 
 
 def parse(kind: str, text: str) -> Any:
-    """The value described by the text; `kind` names the argument and selects the possible variants."""
+    """Build the value of this package that the text describes; `kind` names the argument and selects the variants.
+
+    It reads no file, so it does not know FromArray.
+    """
+    names = {name: cls for name, cls in variants(kind).items() if cls is not stimuli.FromArray}
+    return _value(kind, text, text, names)
+
+
+def parse_named(kind: str, text: str) -> Any:
+    """Build the value that a person has typed, who may also name files: FromArray("x.npy"), mine.py:Mine(eta=0.1)."""
     file, _, expression = text.rpartition(".py:")
-    names = _public_classes(_load(kind, file + ".py")) if file else variants(kind)
+    return _value(kind, text, expression, _public_classes(_load(kind, file + ".py")) if file else variants(kind))
+
+
+def _value(kind: str, text: str, expression: str, names: dict[str, type]) -> Any:
     value = _build(kind, _expression(kind, expression), names, text)
     if type(value).__name__ not in names:
-        raise InputError(f"{kind} is {text!r}; it must be one of {', '.join(names)}")
+        raise InputError(f"{kind} is {_short(text)}; it must be one of {', '.join(names)}")
     return value
+
+
+def _short(text: str) -> str:
+    """As much of a text as fits in an error's sentence."""
+    return repr(text if len(text) <= 100 else f"{text[:100]}…")
 
 
 def parse_measure(text: str) -> Any:
@@ -85,8 +103,8 @@ def from_text(kind: str, text: str, given: Mapping[str, Any], name: str = "") ->
 def _expression(kind: str, text: str) -> ast.expr:
     try:
         return ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
-        raise InputError(f"{kind} is {text!r}; it must be written like Name(field=value)") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # of null bytes; of too many brackets
+        raise InputError(f"{kind} is {_short(text)}; it must be written like Name(field=value)") from None
 
 
 def _build(kind: str, node: ast.expr, names: dict[str, type], text: str) -> Any:
@@ -96,20 +114,23 @@ def _build(kind: str, node: ast.expr, names: dict[str, type], text: str) -> Any:
     if name is None:
         try:
             return ast.literal_eval(node)
-        except ValueError:
-            raise InputError(f"{kind} is {text!r}; it must be written like Name(field=value)") from None
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+            raise InputError(f"{kind} is {_short(text)}; it must be written like Name(field=value)") from None
     if name not in names:
         near = difflib.get_close_matches(name.lower(), [known.lower() for known in names], 1)
         hint = next((f" (did you mean {known}?)" for known in names if [known.lower()] == near), "")
-        raise InputError(f"{kind} is {name!r}; it must be one of {', '.join(names)}{hint}")
+        raise InputError(f"{kind} is {_short(name)}; it must be one of {', '.join(names)}{hint}")
     cls = names[name]
     arguments = [_build(kind, argument, names, text) for argument in getattr(node, "args", [])]
-    keywords = {k.arg: _build(kind, k.value, names, text) for k in getattr(node, "keywords", []) if k.arg}
+    given = getattr(node, "keywords", [])
+    if any(keyword.arg is None for keyword in given):
+        raise InputError(f"{kind} is {_short(text)}; it must be written like Name(field=value), without **")
+    keywords = {keyword.arg: _build(kind, keyword.value, names, text) for keyword in given}
     try:
         inspect.signature(cls).bind(*arguments, **keywords)
     except TypeError as error:
         fields = ", ".join(inspect.signature(cls).parameters) or "none"
-        raise InputError(f"{kind} is {text!r}: {error}; the fields of {name} are: {fields}") from None
+        raise InputError(f"{kind} is {_short(text)}: {error}; the fields of {name} are: {fields}") from None
     return cls(*arguments, **keywords)
 
 

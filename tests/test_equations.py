@@ -171,7 +171,7 @@ def test_what_no_engine_could_run_is_refused_by_name(body, named, tmp_path):
     lines += ["    def rate(self, y_i, a_i):", "        return 0.1, a_i"]
     (tmp_path / "bad.py").write_text("\n".join(lines) + "\n")
     with pytest.raises(ah.InputError, match="straight-line arithmetic") as refused:
-        ah.Network(rule=notation.parse("rule", f"{tmp_path}/bad.py:Bad()"))
+        ah.Network(rule=notation.parse_named("rule", f"{tmp_path}/bad.py:Bad()"))
     assert named in str(refused.value) and "leak_w" in str(refused.value)
 
 

@@ -89,7 +89,7 @@ def learn(
     if burst and model != "asynchronous":
         raise InputError(f"{', '.join(burst)} is given, but the {model} model does not use it; leave it out")
     given = {"rule": rule, "dynamics": dynamics, "weights": weights}
-    parts = {kind: notation.parse(kind, text) for kind, text in given.items() if text is not None}
+    parts = {kind: notation.parse_named(kind, text) for kind, text in given.items() if text is not None}
     options = {**parts, **burst, "hold": hold, "settle": settle, "max_iter": passes, "scale": _scale(scale)}
     options |= {"from_rest": from_rest, "readout": readout}
     network = MODELS[model](n, random_state=seed, engine=engine, **options)
@@ -128,7 +128,7 @@ def encode(
         raise InputError(f"out is {str(out)!r}, which is the data file; it must be a different file")
     # Encoding needs neither a rule nor initial weights, so user-defined ones need not be available.
     given = {"rule": Hebbian(), "weights": Exponential()} | (
-        {} if dynamics is None else {"dynamics": notation.parse("dynamics", dynamics)}
+        {} if dynamics is None else {"dynamics": notation.parse_named("dynamics", dynamics)}
     )
     with progress.working(f"reading {model} and {data}"):
         coder, _ = model_file.read(model, given)

@@ -37,7 +37,7 @@ def live(
         from asynchebb.runs.run import check_stimulus
 
         one_of("model", model, MODELS)
-        shown = notation.parse("stimulus", stimulus)
+        shown = notation.parse_named("stimulus", stimulus)
         check_stimulus(shown)
         session = Session(beginning(MODELS[model](n, shown.m), shown, seed=seed), engine)
         page = Live(session, host=host, port=port)

@@ -101,7 +101,7 @@ class RunOptions:
         one_of("model", self.model, MODELS)
         one_of("reading", self.reading, READINGS)
         given = {kind: getattr(self, kind) for kind in ("rule", "schedule", "dynamics", "weights")}
-        changes = {kind: notation.parse(kind, text) for kind, text in given.items() if text is not None}
+        changes = {kind: notation.parse_named(kind, text) for kind, text in given.items() if text is not None}
         changes |= self._burst()
         if self.phase and self.stimulus != RunOptions.stimulus:
             raise InputError("phase and stimulus are both given; it must be one or the other")
@@ -127,7 +127,7 @@ class RunOptions:
         from asynchebb.runs.run import Phase, check_stimulus
 
         stimulus, *settings = notation.pieces(text) or [""]
-        shown = notation.parse("stimulus", stimulus)
+        shown = notation.parse_named("stimulus", stimulus)
         check_stimulus(shown)
         rests = READINGS[self.reading].from_rest if self.from_rest is None else self.from_rest
         numbers = {"samples": self.samples, "hold": self.hold, "snapshots": self.snapshots}

@@ -69,7 +69,7 @@ def load(text: str, array: str | None = None, labels: str | None = None) -> Data
         digits = load_digits()
         found = Data(text, digits.images, digits.target)
     elif text in NAMED or (not path.exists() and (_is_stimulus(text) or ".py:" in text)):
-        stimulus = notation.parse("stimulus", NAMED.get(text, text))
+        stimulus = notation.parse_named("stimulus", NAMED.get(text, text))
         count = SAMPLES.get(type(stimulus).__name__, USUAL_SAMPLES)
         found = Data(text, stimulus.sample(np.random.default_rng(0), count), None, stimulus)
     elif path.is_dir():

@@ -272,7 +272,7 @@ def value_from_text(name: str, text: str) -> Any:
     """A field's value from text: a rule, stimulus and so on by name, otherwise a number, True, False or a name."""
     kind = name.rpartition(".")[2]
     if kind in notation.MODULES:
-        return notation.parse(kind, text)
+        return notation.parse_named(kind, text)
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
