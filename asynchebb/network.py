@@ -102,7 +102,7 @@ class Reading(NamedTuple):
 READINGS = {
     "paper": Reading(
         dynamics=Projected(),
-        weights=Gaussian(scale=0.2),
+        weights=Gaussian(scale=0.2, shrinks_from=500),
         from_rest=True,
         asynchronous=Oja(
             0.002

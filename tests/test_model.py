@@ -6,6 +6,7 @@ from scipy.optimize import nnls
 
 import asynchebb as ah
 from asynchebb import equations, notation
+from asynchebb.engines import cpu
 from asynchebb.network import VANISHING
 
 DYNAMICS = [cls() for cls in notation.variants("dynamics").values()]
@@ -180,6 +181,33 @@ def test_initial_weights_are_those_the_paper_and_the_notebook_name():
     rectified = ah.Network(n=400, m=300, weights=ah.Gaussian(rectified=True)).init(rng(0))
     assert absolute.W.mean() == pytest.approx(np.sqrt(2 / np.pi), rel=0.02) and absolute.W.min() > 0
     assert (rectified.W == 0).mean() == pytest.approx(0.5, abs=0.01)
+
+
+def test_gaussian_weights_of_large_networks_shrink_if_they_are_to():
+    def drawn(n, **given):
+        return ah.Gaussian(scale=0.2, **given).draw(np.random.default_rng(0), (4, 5), n)
+
+    for n in (1, 499, 500):
+        assert np.array_equal(drawn(n, shrinks_from=500), drawn(n))
+    np.testing.assert_allclose(drawn(2000, shrinks_from=500), drawn(2000) / 4, rtol=1e-15)
+    for odd in (0, 2.5, True, "500"):
+        with pytest.raises(ah.InputError, match=r"Gaussian.shrinks_from is .*; it must be a whole number of at least 1"):
+            ah.Gaussian(shrinks_from=odd)
+
+
+@pytest.mark.parametrize("model", ah.network.MODELS)
+def test_a_preset_of_2000_neurons_is_stable_and_learns_on_the_cpu_engine(model, monkeypatch):
+    monkeypatch.setattr(cpu, "WIDE", 10_000)  # on one core: that loop is compiled for other tests, too
+    stimulus, hold = ah.Crossbars(14), 500
+    X, test = (stimulus.sample(np.random.default_rng(seed), count) for seed, count in ((1, 40), (2, 10)))
+    network = ah.network.MODELS[model](n=2000)
+    start = network.init(np.random.default_rng(0))
+    end, traces = ah.advance(network, start, X, hold, trace=("active", "updates"), from_rest=True)
+    active = traces["active"].reshape(len(X), hold)
+    assert (active[:, 1:] > active[:, :-1] / 2).all()  # where dt·λ(M) is too large, all fall silent at every other step
+    assert (traces["updates"] > 0).mean() > {"asynchronous": 0.05, "continuous": 0.99, "discrete": 0.9 / hold}[model]
+    before, after = (ah.reconstruction_error(network, state, test, 100, from_rest=True) for state in (start, end))
+    assert after.last < before.last
 
 
 def test_the_precision_asked_for_rounds_the_same_draws():
