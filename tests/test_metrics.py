@@ -86,6 +86,12 @@ def test_similarity_counts_a_rows_direction_however_small_it_has_become():
     assert similarity[:2] == pytest.approx([1, 1], abs=1e-6) and similarity[2] == 0 and 0 < similarity[3] < 1
 
 
+def test_similarity_is_a_cosine_of_parallel_rows_too():
+    """The sums of products of a direction with itself are a few 1e-16 above 1, or below."""
+    A = np.random.default_rng(0).random((2000, 7))
+    assert metrics.weight_similarity(A, A).max() == 1 and metrics.weight_similarity(A, -A).min() == -1
+
+
 def test_mean_similarity_tells_active_neurons_from_all():
     A = np.eye(4)
     B = np.array([A[0], A[0], A[2], A[2]])

@@ -50,6 +50,18 @@ def test_the_mean_rate_of_a_neuron_is_its_drive(drive, engine):
         assert seen["y"][1_000:].mean() == pytest.approx(drive, rel=0.01)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dynamics", SPIKING, ids=repr)
+def test_a_rate_decays_down_to_the_smallest_normal_numbers_and_is_then_zero(dynamics, dtype, engine):
+    network = ah.Network(3, 1, dynamics, schedule=ah.Frozen())
+    smallest = 2.0**-100  # far below any rate that matters, far above what makes arithmetic slow
+    state = network.init(np.random.default_rng(0), dtype)
+    state = state._replace(W=np.zeros((3, 1), dtype), M=np.zeros((3, 3), dtype), u=np.full(3, -0.05, dtype))
+    before = np.array([1e-20, 1.06 * smallest, 1.05 * smallest], dtype)  # a step takes 5 % of it
+    after, _ = ah.advance(network, state._replace(y=before), np.zeros((1, 1), dtype), 1, engine)
+    np.testing.assert_allclose(after.y, [0.95e-20, 1.06 * 0.95 * smallest, 0], rtol=1e-6)
+
+
 def test_a_leaky_neuron_is_silent_below_its_rheobase(engine):
     leaky = ah.LeakyIntegrateAndFire(theta=0.05, tau_m=0.5)
     assert not one_neuron(leaky, 0.099, 5_000, engine)[1]["spikes"].any()
