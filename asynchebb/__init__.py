@@ -30,7 +30,7 @@ from asynchebb.runs.simulate import Diverged, Snapshot, simulate
 from asynchebb.runs.testing import error_matrix, reconstruction_error, respond
 from asynchebb.schedules import Asynchronous, AtSpikes, Bursts, Continuous, Discrete, Frozen
 from asynchebb.stimuli import Bars, Crossbars, Diagonals, Digits, FromArray, Patches, Squares
-from asynchebb.sweeps import Range, Stopped, open_sweep, search, sweep
+from asynchebb.sweeps import DamagedRuns, Range, Stopped, open_sweep, search, sweep
 from asynchebb.weights import Exponential, Gaussian
 
 if _TYPE_CHECKING:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import suppress
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,8 +69,11 @@ def workers(out):
     """The processes that are at work on a run just now."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        claims = [folder.read(claim) for claim in Path(out).glob("runs/*.claim")]
-        if found := {claim["process"] for claim in claims if claim}:
+        found = set()
+        for claim in Path(out).glob("runs/*.claim"):
+            with suppress(FileNotFoundError, ValueError):  # it has just been released, or is being written
+                found.add(json.loads(claim.read_text())["process"])
+        if found:
             return found
     raise AssertionError("nobody is at work")
 
@@ -363,7 +367,7 @@ def test_a_claim_is_respected_until_its_process_has_died_or_fallen_silent(tmp_pa
     with folder.claimed(at, "a") as mine, folder.claimed(at, "a") as other:
         assert mine is not None and other is None
     assert not at.file("a", "claim").exists()
-    at.file("b", "claim").write_text(json.dumps({"host": "elsewhere", "process": os.getpid()}))
+    at.file("b", "claim").write_text(json.dumps({"place": "elsewhere", "process": os.getpid()}))
     with folder.claimed(at, "b") as other:
         assert other is None
     long_ago = time.time() - 2 * folder.SILENCE
@@ -564,7 +568,7 @@ def test_the_time_left_is_told_from_the_pace_of_the_last_runs(tmp_path):
         at.file(identity, "nc").touch()
         at.write(at.file(identity, "json"), {})
         os.utime(at.file(identity, "json"), (now - 50 + 10 * number,) * 2)
-    at.file(points.identities[5], "claim").write_text(json.dumps({"host": "elsewhere", "process": 1}))
+    at.file(points.identities[5], "claim").write_text(json.dumps({"place": "elsewhere", "process": 1}))
     status = points.status()
     assert (status.done, status.running, status.failed, status.waiting) == (5, 1, 0, 1)
     assert status.seconds_left == pytest.approx(20, abs=0.1)  # ten seconds a run, two are left
@@ -576,7 +580,7 @@ def test_a_run_files_may_be_read_without_this_package(tmp_path):
         assert plain.error[-1, -1] == dataset.error[0]
 
 
-def test_a_damaged_run_is_put_aside_and_run_again_and_one_of_an_unknown_digest_is_kept(tmp_path, capsys):
+def test_a_damaged_run_is_put_aside_and_run_again_and_damaged_measures_are_taken_again(tmp_path, capsys):
     base, axes = ah.Run(BASE.network, BASE.phases, TESTED), {"seed": range(3)}
     ah.sweep(base, axes, tmp_path / "F", engine="reference", progress=False)
     files = sorted((tmp_path / "F" / "runs").glob("*.nc"))
@@ -586,11 +590,20 @@ def test_a_damaged_run_is_put_aside_and_run_again_and_one_of_an_unknown_digest_i
     spoilt[len(spoilt) // 2] ^= 1
     files[1].write_bytes(spoilt)
     measured = files[2].with_suffix(".json")
-    measured.write_text(json.dumps({k: v for k, v in json.loads(measured.read_text()).items() if k != "sha256"}))
+    measures = measured.read_bytes()
+    measured.write_bytes(measures.replace(b'"error": ', b'"eror": '))
+    with pytest.warns(ah.DamagedRuns, match=f"{measured.name} is damaged; the same sweep runs what is damaged again"):
+        opened = ah.open_sweep(tmp_path / "F")  # which goes on without these
+    assert opened.failure.values[[*opened.run.values].index(files[2].stem)] == f"{measured} is damaged"
+    assert opened.error.notnull().sum() == 2
+    with pytest.warns(ah.DamagedRuns, match=f"{files[0].name} is damaged; its values are NaN"):
+        assert opened.W.notnull().any(["neuron", "input"]).sum() == 1
+    assert opened.error.notnull().sum() == 2
     ah.sweep(base, axes, tmp_path / "F", engine="reference", progress=False)
     said = capsys.readouterr().err
-    assert str(files[0]) in said and str(files[1]) in said and str(files[2]) not in said
-    assert {file: file.read_bytes() for file in files} == whole
+    assert all(f"{file} is damaged" in said for file in files[:2]) and f"{measured} was damaged" in said
+    assert f"{files[2]} " not in said
+    assert {file: file.read_bytes() for file in files} == whole and measured.read_bytes() == measures
     assert sorted(file.name for file in (tmp_path / "F" / "runs").glob("*.damaged")) == [
         f"{file.stem}.nc.damaged" for file in files[:2]
     ]

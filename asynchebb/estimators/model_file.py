@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from asynchebb import estimators, files, notation
+from asynchebb import engines, estimators, files, notation
 from asynchebb.checks import InputError
 from asynchebb.estimators import AsyncHebbian, HebbianNetwork, OnOff
 from asynchebb.estimators.readout import Sample
@@ -41,15 +41,17 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     write(model, Path(path), {})
 
 
-def load_model(path: str | os.PathLike[str], **given: Any) -> Any:
+def load_model(path: str | os.PathLike[str], *, verify: bool = True, **given: Any) -> Any:
     """Load a model saved by `save_model`. User-defined rules, dynamics or weights must be passed in: rule=Mine().
+
+    It verifies that no byte of the file has changed; `verify=False` skips that.
 
     >>> X = ah.Crossbars(6).sample(np.random.default_rng(0), 20)
     >>> ah.save_model(ah.AsyncHebbian(40, max_iter=1, hold=100, random_state=0).fit(X), "model.nc")
     >>> ah.load_model("model.nc").partial_fit(X[:1]).n_components_
     40
     """
-    return read(Path(path), given)[0]
+    return read(Path(path), given, verify)[0]
 
 
 def network_in(model: Any) -> HebbianNetwork:
@@ -104,7 +106,7 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
     if path.is_dir():
         raise InputError(f"path is {str(path)!r}, which is a folder; it must be a file, like model.nc")
     with (
-        files.atomic(path, path.parent) as temporary,
+        files.atomic(path, path.parent, sealed=True) as temporary,
         netcdf.writing(temporary, sizes, variables, attributes) as out,
     ):
         for name, array in saved.items():
@@ -112,14 +114,18 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
         out.put(SAMPLE, sample.rows)
 
 
-def read(path: Path, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def read(path: Path, given: dict[str, Any], verify: bool = True) -> tuple[Any, dict[str, Any]]:
     """`load_model`, also returning the notes."""
     import h5py
 
     for name in given:
         if name not in AsyncHebbian.values:
             raise InputError(f"{name} is given; only {', '.join(AsyncHebbian.values)} may be given")
-    try:
+    if not path.is_file():
+        raise InputError(f"path is {str(path)!r}; it must be a model saved by asynchebb, but there is no such file")
+    if verify:
+        files.check_seal("path", path, "a model")
+    with files.reading("path", path):
         with h5py.File(path, "r") as file:
             if file.attrs.get("format") != FORMAT:
                 raise InputError(
@@ -127,25 +133,19 @@ def read(path: Path, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
                 )
             text = {name: value for name, value in file.attrs.items() if isinstance(value, str)}
             arrays = {name: np.asarray(file[name][()]) for name in State._fields if name in file}
-            rows = file[SAMPLE][()] if SAMPLE in file else arrays["W"][:0]
+            rows = file[SAMPLE][()]
         found = {name: json.loads(text[name]) for name in ("parameters", "fitted", "feature_names", "on_off", "notes")}
         cls = MODELS[text["model"]]
-        written = {name: text.get(name, "None") for name in cls.values}  # versions before had fewer
-    except (OSError, KeyError) as error:
-        why = "there is no such file" if not path.exists() else f"it cannot be read: {error}"
-        raise InputError(f"path is {str(path)!r}; {why}") from None
-    parts = {name: notation.from_text(kind, written[name], given, name) for name, kind in cls.values.items()}
-    size, offered = json.loads(text.get("sample", "[0, 0]"))
-    found["parameters"].setdefault("readout", False)  # as in versions that had none
-    found["fitted"].setdefault("validation_scores_", [])
-    network = cls(**found["parameters"], **parts)
-    network._sample = Sample(rows, size, offered)
-    state = State(**{**arrays, "M": np.asfortranarray(arrays["M"])})
-    network.state_ = network.make_network(*state.W.shape).complete(state)  # checks the values that were given
-    for name, value in found["fitted"].items():
-        setattr(network, name, tuple(value) if name == "image_shape_" and value else value)
-    _name_features(network, found["feature_names"])
-    return _with_on_off(network, found["on_off"]), found["notes"]
+        parts = {name: notation.from_text(kind, text[name], given, name) for name, kind in cls.values.items()}
+        network = cls(**found["parameters"], **parts)
+        network._sample = Sample(rows, *json.loads(text["sample"]))
+        state = State(**arrays)
+        network.state_ = engines.prepare(network.make_network(*state.W.shape), state)
+        for name in FITTED:
+            value = found["fitted"][name]
+            setattr(network, name, tuple(value) if name == "image_shape_" and value else value)
+        _name_features(network, found["feature_names"])
+        return _with_on_off(network, found["on_off"]), found["notes"]
 
 
 def _name_features(transformer: Any, names: list[str]) -> None:

@@ -156,6 +156,7 @@ class Course:
         self.fields: dict[int, np.ndarray] = {}  # (neurons, features) after this many samples, in 256 steps
         self._is_wanted = network.state_.W.size <= LARGEST_COURSE
         if file.exists():
+            files.check_seal("out", file, "the course of a training")
             with np.load(file) as saved:
                 entries = zip(saved["shown"].tolist(), saved["fields"], strict=True)
                 self.fields = {shown: fields for shown, fields in entries if shown <= network.n_samples_seen_}
@@ -168,7 +169,8 @@ class Course:
 
     def save(self) -> None:
         if self.fields:
-            with files.atomic(self._file, self._file.parent) as temporary, open(temporary, "wb") as file:
+            folder = self._file.parent
+            with files.atomic(self._file, folder, sealed=True) as temporary, open(temporary, "wb") as file:
                 np.savez_compressed(file, shown=[*self.fields], fields=[*self.fields.values()])
 
 
@@ -177,8 +179,7 @@ def _identity(network: HebbianNetwork, data: Data) -> str:
     X = data.flat
     equations = network.make_network(network.n_components or X.shape[1], X.shape[1])
     how: tuple = (network.hold, network.settle, network.max_iter, network.scale, network.random_state, network.engine)
-    how += (network.readout,)
-    how += ("from rest",) * bool(network.from_rest)  # which older models were not
+    how += (network.readout, network.from_rest)
     return provenance.identity([type(network).__name__, equations, how, data.X.shape, str(data.X.dtype)], X)
 
 

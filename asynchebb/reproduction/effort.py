@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from asynchebb.files import write_text
+from asynchebb.files import read_json_if_whole, write_json
 from asynchebb.reproduction.claims import Claim, Part, judge
 from asynchebb.reproduction.findings import Judged
 from asynchebb.reproduction.readings import PRESET
 from asynchebb.runs.run import Run
-from asynchebb.sweeps.folder import read
 
 WORK = Claim(
     "S",
@@ -41,7 +39,7 @@ def judged(work: Mapping[str, Any]) -> Judged | None:
 
 def so_far(out: Path, scale: str) -> dict[str, Any]:
     nothing = {"seconds": 0.0, "drawing": 0.0, "runs": 0, "steps": 0, "peak_memory": 0, "workers": 0, "gpu": ""}
-    found = read(out / "work.json").get(scale)
+    found = read_json_if_whole(out / "work.json").get(scale)
     return nothing | (found if isinstance(found, dict) else {})
 
 
@@ -66,7 +64,7 @@ def add(
         "workers": workers or before["workers"],
         "gpu": gpu or before["gpu"],
     }
-    write_text(out / "work.json", json.dumps({**read(out / "work.json"), scale: now}, indent=1) + "\n")
+    write_json(out / "work.json", {**read_json_if_whole(out / "work.json"), scale: now})
 
 
 def peak_memory() -> int:

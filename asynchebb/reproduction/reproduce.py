@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -15,7 +14,7 @@ from asynchebb.contracts import Executor
 from asynchebb.drawing import figures
 from asynchebb.dynamics import Potential, Projected
 from asynchebb.engines.gpu import device
-from asynchebb.files import is_folder, make_writable, write_text
+from asynchebb.files import is_folder, make_writable, read_json, read_json_if_whole, write_json, write_text
 from asynchebb.reproduction import effort, report
 from asynchebb.reproduction.claims import Numbers, judge, overall
 from asynchebb.reproduction.experiments import (
@@ -43,7 +42,7 @@ from asynchebb.reproduction.scale import SCALES, Scale
 from asynchebb.runs.run import Run
 from asynchebb.schedules import Continuous
 from asynchebb.sweeps import executors, run_all
-from asynchebb.sweeps.folder import Folder, Status, read
+from asynchebb.sweeps.folder import Folder, Status, error_in
 
 _ALL: tuple[Experiment, ...] = (
     *(fig1, background, fig2, rates, fig3, third_set, search, robustness, figA, figC, figF),
@@ -106,7 +105,7 @@ def reproduce(
     outcome = Outcome(scale_name, findings, failures, work)
     pictures = out / "figures"
     content = report.as_json(outcome)
-    write_text(out / "claims.json", json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    write_json(out / "claims.json", content)
     write_text(out / "claims.md", report.markdown(content, other))
     write_text(out / "measured.md", report.measured(content))
     write_text(out / "index.html", report.page(outcome, pictures))
@@ -114,10 +113,9 @@ def reproduce(
 
 
 def _claims_in(folder: Path) -> dict[str, Any]:
-    content = read(folder / "claims.json")
-    if "claims" not in content:
+    if not (folder / "claims.json").is_file():
         raise InputError(f"beside is {str(folder)!r}; it must be the folder of a reproduction, with a claims.json")
-    return content
+    return read_json("beside", folder / "claims.json")
 
 
 def _check(out: Path) -> None:
@@ -188,7 +186,8 @@ def _failure(out: Path, run: Run) -> str | None:
     folder = Folder(sweep_folder(out))
     if folder.file(run.identity, "json").exists():
         return None
-    return read(folder.file(run.identity, "failed")).get("error", "it was not run")
+    failed = folder.file(run.identity, "failed")
+    return error_in(failed) if failed.exists() else "it was not run"
 
 
 def _measure(names: list[str], redrawn: list[str], scale: Scale, out: Path, engine: str) -> dict[str, Numbers]:
@@ -211,7 +210,7 @@ def measure_and_draw(what: tuple[str, Scale, Path, str, bool]) -> Numbers:
     results = Results(runs, Folder(sweep_folder(out)).runs, engine)
     fingerprint = provenance.identity([provenance.code(), scale, sorted(run.identity for run in runs.values())])
     file = out / "measured" / f"{name}.json"
-    content = read(file)
+    content = read_json_if_whole(file)
     is_new = content.get("fingerprint") != fingerprint
     try:
         numbers: Numbers = module.measure(scale, results) if is_new else content["numbers"]
@@ -227,7 +226,7 @@ def measure_and_draw(what: tuple[str, Scale, Path, str, bool]) -> Numbers:
         raise ValueError(f"{name} measures under {', '.join(unknown)}; the readings are {', '.join(READINGS)}")
     if is_new:
         file.parent.mkdir(exist_ok=True)
-        write_text(file, json.dumps({"fingerprint": fingerprint, "numbers": numbers}))
+        write_json(file, {"fingerprint": fingerprint, "numbers": numbers})
     return numbers
 
 

@@ -14,6 +14,7 @@ from asynchebb import metrics
 from asynchebb.contracts import FactoredStimulus
 from asynchebb.engines import advance
 from asynchebb.engines.traces import LateSpikes
+from asynchebb.files import check_seal
 from asynchebb.reproduction.claims import Means, Part
 from asynchebb.reproduction.readings import PAPER
 from asynchebb.runs.run import Run
@@ -35,7 +36,9 @@ class Results(Mapping[Key, Any]):
     def __getitem__(self, key: Key) -> h5py.File:
         identity = self.runs[key].identity
         if identity not in self._open:
-            self._open[identity] = h5py.File(self._folder / f"{identity}.nc")
+            file = self._folder / f"{identity}.nc"
+            check_seal("out", file, "a run")
+            self._open[identity] = h5py.File(file)
         return self._open[identity]
 
     def __iter__(self) -> Iterator[Key]:

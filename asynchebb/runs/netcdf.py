@@ -10,15 +10,19 @@ import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
 
+from asynchebb import files
+
 TEXT = h5py.string_dtype()
 TEXT_TYPE = h5py.h5t.py_create(TEXT, logical=True)
 SCALAR = h5py.h5s.create(h5py.h5s.SCALAR)
+TEXT_BYTES, ROOM = 2**10, 2**16  # bytes reserved for a text, and for attributes
 NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable.%10d"  # required by the format
 
 
@@ -49,11 +53,18 @@ class Writer:
 def writing(
     path: Path, sizes: Mapping[str, int], variables: tuple[Variable, ...], attributes: Mapping[str, Any]
 ) -> Iterator[Writer]:
-    path.write_bytes(_empty(tuple(sizes.items()), variables))
+    empty = _empty(tuple(sizes.items()), variables)
+    path.write_bytes(empty)
+    files.reserve(path, len(empty) + sum(_bytes(variable, sizes) for variable in variables) + ROOM)
     with h5py.File(path, "r+") as file:
         for key, value in attributes.items():
             _attribute(file.id, key, value)
         yield Writer(file)
+
+
+def _bytes(variable: Variable, sizes: Mapping[str, int]) -> int:
+    item = TEXT_BYTES if variable.dtype == "text" else np.dtype(variable.dtype).itemsize
+    return prod(sizes[axis] for axis in variable.axes) * item
 
 
 @lru_cache(maxsize=64)

@@ -6,21 +6,17 @@ resumes from its last part. When the run finishes, its parts are combined and re
 
 from __future__ import annotations
 
-import errno
 import itertools
-import os
-import shutil
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from asynchebb import engines, equations, files, notation
+from asynchebb import engines, equations, files, notation, provenance
 from asynchebb import progress as display
 from asynchebb.checks import InputError
 from asynchebb.contracts import Call
@@ -105,10 +101,12 @@ def saving(
     """`save_run`, as the calls that it consists of."""
     file = file_of(run, path)
     folder, whole = _parts_folder(file), None
+    _check_unchanged(run)
     try:
         if not file.exists():
             make_writable("path", folder.parent, folder)
             parts, diverged = yield from _run(run, engine, folder, on_progress)
+            _check_unchanged(run)
             attributes = _attributes(run, engine, diverged)
             whole = _assemble(run, file, parts, run.stops()[: len(parts)], attributes)
             whole = whole if diverged is None else None
@@ -121,6 +119,15 @@ def saving(
         with suppress(OSError):  # it does not exist, or still holds parts or other files
             folder.rmdir()
     return file, whole
+
+
+def _check_unchanged(run: Run) -> None:
+    """Refuse a run whose identity no longer says what it simulates."""
+    if provenance.contents(run) != run.contents:
+        raise InputError(
+            "run has changed since its identity was computed: an array or a file that its parts use holds other "
+            "values; make a new Run, and leave arrays and files alone while it is computed"
+        )
 
 
 def _clear(run: Run, folder: Path) -> None:
@@ -167,8 +174,7 @@ def file_of(run: Run, path: str | Path) -> Path:
     if path.suffix == ".nc":
         return path
     files.is_folder("out", path, ".nc")
-    older = path / f"{run.identity}.nc"  # as versions before named it
-    return older if older.exists() or _parts_folder(older).exists() else path / f"{run.name}-{run.identity}.nc"
+    return path / f"{run.name}-{run.identity}.nc"
 
 
 def _finished(run: Run, file: Path) -> xarray.Dataset:
@@ -193,11 +199,7 @@ def _last_part(run: Run, engine: str, folder: Path) -> Snapshot | None:
     """The last snapshot up to which all were saved intact; None if there is none."""
     last = None
     for number in itertools.count():
-        try:
-            with ZipFile(_part(run, engine, folder, number)) as part:
-                if part.testzip() is not None:
-                    break
-        except (OSError, BadZipFile):
+        if not files.is_whole(_part(run, engine, folder, number)):
             break
         last = number
     if last is None:
@@ -213,7 +215,12 @@ def _to_save(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _write_part(path: Path, part: Part) -> Path:
-    with _arrays(part) as arrays, atomic(path, path.parent) as temporary, open(temporary, "wb") as file:
+    path.parent.mkdir(exist_ok=True)  # another process may just have removed it, when it was empty
+    with (
+        _arrays(part) as arrays,
+        atomic(path, path.parent, sealed=True) as temporary,
+        open(temporary, "wb") as file,
+    ):
         np.savez(file, **arrays)
     return path
 
@@ -260,13 +267,10 @@ def _assemble(
         for name, (axes, dtype, meaning) in saved.items()
     )
     sizes = {name: size for name, size in sizes.items() if size}
-    needed = len(parts) * n * (n + m) * np.dtype(run.dtype).itemsize
-    if needed < FEW:
+    if len(parts) * n * (n + m) * np.dtype(run.dtype).itemsize < FEW:
         parts = [*map(_in_memory, parts)]
-    if shutil.disk_usage(_parts_folder(file)).free < needed + 2**16:  # HDF5 would print a long error stack
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with (
-        atomic(file, _parts_folder(file)) as temporary,
+        atomic(file, _parts_folder(file), sealed=True) as temporary,
         netcdf.writing(temporary, sizes, variables, attributes) as out,
     ):
         whole = {

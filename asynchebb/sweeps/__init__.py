@@ -26,6 +26,7 @@ from asynchebb.sweeps import executors
 from asynchebb.sweeps.dataset import open_sweep
 from asynchebb.sweeps.executors import Stopped as Stopped
 from asynchebb.sweeps.folder import SILENT, Folder, Points, Status
+from asynchebb.sweeps.folder import DamagedRuns as DamagedRuns
 from asynchebb.sweeps.grid import Grid, grid
 from asynchebb.sweeps.sampling import Range as Range
 from asynchebb.sweeps.sampling import search_runs, space_of

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from asynchebb import files
 from asynchebb.checks import InputError
 from asynchebb.measures import LABELS, MEASURES
 from asynchebb.notation import pieces
 from asynchebb.runs.layout import STATE
-from asynchebb.sweeps.folder import DIGEST, SILENT, Folder, Points
+from asynchebb.sweeps.folder import DAMAGED, SILENT, DamagedRuns, Folder, Points, error_in
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray
+
 
 # Variables read from the runs' files on access: values at the end of each run, for the last probe.
 LAZY = {
@@ -26,13 +28,14 @@ LAZY = {
 }
 
 
-def open_sweep(folder: str | Path, grid: str | None = None) -> xarray.Dataset:
+def open_sweep(folder: str | Path, grid: str | None = None, *, verify: bool = True) -> xarray.Dataset:
     """Open the sweep in this folder, with its axes as coordinates.
 
     It holds each measure at the end of each run, NaN where a run has none yet, and W, M and mean_activity, which are
     read on access. `run` names each run's file, runs/<run>.nc; `failure` is the error of a failed run; `silent` is 1
     for a run that learned nothing or has died. If the folder holds several sweeps, `grid` names one; by default it is
-    the one started last.
+    the one started last. A run whose file is damaged counts as failed, with a warning; a run's file is verified when
+    its W, M or mean_activity are read, unless `verify=False`.
 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=1))
@@ -60,6 +63,9 @@ def open_sweep(folder: str | Path, grid: str | None = None) -> xarray.Dataset:
         LABELS | {SILENT: "1 if nothing was learned or no neuron responds"} | points.content.get("labels", {}),
     )
     found = {at: _result(points, str(identities[at])) for at in np.ndindex(shape)}
+    if damaged := [failure for _, failure in found.values() if DAMAGED in failure]:
+        more = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
+        warnings.warn(f"{damaged[0]}{more}; the same sweep runs what is damaged again", DamagedRuns, stacklevel=2)
     per_probe = {name for measures, _ in found.values() for name, value in measures.items() if isinstance(value, list)}
     for at, (measures, failure) in found.items():
         variables["failure"][1][at] = failure
@@ -78,7 +84,7 @@ def open_sweep(folder: str | Path, grid: str | None = None) -> xarray.Dataset:
         variables, coords, {"title": f"sweep of {', '.join(coords)}", "run": points.content["run"]}
     )
     for name, (inner_dims, sizes, meaning) in LAZY.items():
-        lazy = at_end(points, identities, name, tuple(points.content[size] for size in sizes))
+        lazy = at_end(points, identities, name, tuple(points.content[size] for size in sizes), verify)
         dataset[name] = xarray.Variable(dims + inner_dims, lazy, {"long_name": meaning})
     dataset.encoding["source"] = str(points.folder.path)
     return dataset
@@ -122,12 +128,8 @@ def _same(label: Any, text: str) -> bool:
 
 def _result(points: Points, identity: str) -> tuple[dict[str, Any], str]:
     """The measures of a finished run, and the error of a failed one."""
-    try:
-        content = json.loads(points.folder.file(identity, "json").read_text(encoding="utf-8"))
-        return {name: value for name, value in content.items() if name != DIGEST}, ""
-    except FileNotFoundError:
-        pass
-    try:
-        return {}, json.loads(points.folder.file(identity, "failed").read_text(encoding="utf-8"))["error"]
-    except FileNotFoundError:
-        return {}, ""
+    measured, failed = (points.folder.file(identity, kind) for kind in ("json", "failed"))
+    if measured.exists():
+        content = files.read_json_if_whole(measured)
+        return content, "" if content else f"{measured} {DAMAGED}"
+    return {}, error_in(failed) if failed.exists() else ""

@@ -1,7 +1,7 @@
 """A sweep's folder, which many processes on many machines may read and write concurrently.
 
     grids/ID.json    the definition of a sweep: its axes, and the identity of the run at each point
-    grids/ID.HOST.PROCESS.COUNT.runs    the runs themselves, for the workers of this process, until they finish
+    grids/ID.PLACE.PROCESS.CALL.runs    the runs themselves, for the workers of one call, until they finish
     runs/ID.nc       a run, as saved by `record`; written atomically
     runs/ID.json     its measures: the run is finished
     runs/ID.failed   its error: the run failed
@@ -9,7 +9,8 @@
 
 File names hold all the information, so that a directory listing shows the progress of a sweep. There
 are no locks, which not every network file system supports: if two processes compute the same run,
-both write the same file.
+both write the same file. What a file says is checked before it is believed: names of runs are
+identities and nothing else, and only files that carry them are ever deleted.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import os
 import pickle
 import re
@@ -24,23 +26,26 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from asynchebb import files
 from asynchebb.checks import InputError
-from asynchebb.files import atomic, is_folder, make_writable
+from asynchebb.files import is_folder, make_writable
 from asynchebb.runs.run import Phase, Probe, Run
 
 FORMAT = "asynchebb sweep"
 SILENT = "silent"  # key in a run's measures: 1 if it learned nothing or no neuron responds at the end
-DIGEST = "sha256"  # key in a run's measures: the digest of its file
+DAMAGED = "is damaged"
 OURS = ("grids", "runs", "unfinished")
+NAME, IDENTITY = "[0-9a-f]{12}", "[0-9a-f]{20}"  # of a sweep, and of a run
 ENOUGH = 5  # finished runs needed to estimate the remaining time
 BEAT, SILENCE = 5.0, 60.0  # seconds between touches of a claim, and after which it counts as abandoned
 
@@ -53,6 +58,7 @@ class Folder:
         self.grids, self.runs, self.unfinished = (self.path / name for name in ("grids", "runs", "unfinished"))
 
     def file(self, identity: str, kind: str) -> Path:
+        """The file of a run."""
         return self.runs / f"{identity}.{kind}"
 
     def has_ended(self, identity: str) -> bool:
@@ -73,21 +79,20 @@ class Folder:
         make_writable("out", self.path, self.grids, self.runs)
 
     def _grid_files(self) -> list[Path]:
-        return [file for file in self.grids.glob("*.json") if read(file).get("format") == FORMAT]
+        return [file for file in self.grids.glob("*.json") if re.fullmatch(f"{NAME}\\.json", file.name)]
 
     def write(self, file: Path, content: dict[str, Any]) -> None:
-        self._write(file, json.dumps(content, indent=1).encode())
+        """Write JSON atomically: other processes see the whole file or none."""
+        self._write(file, lambda: files.write_json(file, content, self.unfinished))
 
-    def _write(self, file: Path, content: bytes) -> None:
-        """Write atomically: other processes see the whole file or none."""
+    def _write(self, file: Path, write: Callable[[], None]) -> None:
         try:
             self.unfinished.mkdir(exist_ok=True)
-            with atomic(file, self.unfinished) as temporary:
-                temporary.write_bytes(content)
+            write()
         except FileNotFoundError:  # another process has just tidied up
             if not file.parent.exists():
                 raise
-            self._write(file, content)
+            self._write(file, write)
 
     def forget_failures(self, identities: Iterable[str]) -> None:
         """Delete the failures, so that these runs are retried; the file of a diverged run records only its failure."""
@@ -98,11 +103,16 @@ class Folder:
                 self.file(identity, "failed").unlink(missing_ok=True)
 
     def set_aside_damaged(self, identities: Iterable[str]) -> list[str]:
-        """Rename runs whose file has changed since it was written, so that they are run again; returns messages."""
+        """Rename runs whose file has changed since it was written, so that they are run again, and delete damaged
+        measures and errors, so that they are taken again; returns messages."""
         messages = []
         for identity in dict.fromkeys(identities):
-            file, measured = self.file(identity, "nc"), self.file(identity, "json")
-            if file.exists() and not self.file(identity, "failed").exists() and not _is_whole(file, measured):
+            file, measured, failed = (self.file(identity, kind) for kind in ("nc", "json", "failed"))
+            for said in (measured, failed):
+                if said.exists() and not files.read_json_if_whole(said):
+                    said.unlink(missing_ok=True)
+                    messages.append(f"{said} was damaged; it is made again")
+            if file.exists() and not failed.exists() and not files.is_whole(file):
                 aside = file.with_suffix(".nc.damaged")
                 os.replace(file, aside)
                 measured.unlink(missing_ok=True)
@@ -145,6 +155,7 @@ class Folder:
             "work": work or [run.steps for run in runs],
         }
         name = name or hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
+        _check_definition(self.grids / f"{name}.json", content)
         self.write(self.grids / f"{name}.json", content)
         return Points(self, name, content)
 
@@ -153,31 +164,30 @@ class Folder:
         not exist where the workers run."""
         import cloudpickle
 
-        # A search has more runs from batch to batch, and workers read a file once.
-        file = self.grids / f"{self._of_process(name)}.{len(runs)}.runs"
+        # Another thread of this process may run the same sweep, and workers read a file once.
+        file = self.grids / f"{name}.{place()}.{os.getpid()}.{uuid.uuid4().hex[:8]}.runs"
         known = cloudpickle.list_registry_pickle_by_value()
         mine = [module for module in _modules(runs) if module.__name__ not in known]
         for module in mine:
             cloudpickle.register_pickle_by_value(module)
         try:
-            self._write(file, cloudpickle.dumps([*runs]))
+            pickled = cloudpickle.dumps([*runs])
         except (TypeError, AttributeError, pickle.PicklingError) as error:
             raise InputError(f"the runs cannot be sent to workers ({error})") from error
         finally:
             for module in mine:
                 cloudpickle.unregister_pickle_by_value(module)
+
+        def write() -> None:
+            with files.atomic(file, self.unfinished) as temporary:
+                temporary.write_bytes(pickled)
+
+        self._write(file, write)
         return file
 
     def is_started(self, name: str) -> bool:
         """Has a process written the runs of this sweep for its workers, and not yet removed them?"""
         return any(not _is_left_over(file) for file in self.grids.glob(f"{name}.*.runs"))
-
-    def forget_runs(self, name: str) -> None:
-        for file in self.grids.glob(f"{self._of_process(name)}.*.runs"):
-            file.unlink(missing_ok=True)
-
-    def _of_process(self, name: str) -> str:
-        return f"{name}.{socket.gethostname()}.{os.getpid()}"
 
     def grid_names(self) -> list[str]:
         """The sweeps in this folder, the latest last."""
@@ -192,19 +202,25 @@ class Folder:
         if name is not None and name not in names:
             raise InputError(f"grid is {name!r}; the sweeps in {str(self.path)!r} are {', '.join(names)}")
         name = name or names[-1]
-        return Points(self, name, read(self.grids / f"{name}.json"))
+        file = self.grids / f"{name}.json"
+        content = files.read_json("folder", file)
+        _check_definition(file, content)
+        return Points(self, name, content)
+
+    def runs_of(self, name: str) -> list[str]:
+        """The runs of a sweep that no other sweep in the folder has."""
+        others = [self.points(other) for other in self.grid_names() if other != name]
+        shared = {identity for points in others for identity in points.identities}
+        return [*dict.fromkeys(one for one in self.points(name).identities if one not in shared)]
 
     def remove_grid(self, name: str) -> int:
         """Delete a sweep and its runs, except those of other sweeps in the folder; returns how many runs it deletes."""
-        gone = self.points(name)
-        if gone.status().running:
+        if self.points(name).status().running:
             raise InputError(f"grid is {name!r}, which is running; stop it first")
-        others = [self.points(other) for other in self.grid_names() if other != name]
-        shared = {identity for points in others for identity in points.identities}
-        mine = {*gone.identities} - shared
-        for identity in mine:
-            for file in self.runs.glob(f"{identity}.*"):
-                shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
+        mine = {*self.runs_of(name)}
+        for file in self.runs.iterdir() if self.runs.exists() else ():
+            if file.name.partition(".")[0] in mine and _is_ours(file):
+                shutil.rmtree(file) if file.is_dir() and not file.is_symlink() else file.unlink(missing_ok=True)
         (self.grids / f"{name}.json").unlink(missing_ok=True)
         return len(mine)
 
@@ -215,35 +231,51 @@ def _own_labels(runs: Iterable[Run]) -> dict[str, str]:
     return {measure.name: measure.label for measure in sorted(recorded, key=repr) if not measure.is_own}
 
 
-def digest(file: Path) -> str:
-    """A checksum that shows whether a file has changed."""
-    with open(file, "rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
-
-
-def _is_whole(file: Path, measured: Path) -> bool:
-    """Is the file unchanged? Without a checksum (its process was killed before writing one): is it readable?"""
-    if DIGEST in (known := read(measured)):
-        return known[DIGEST] == digest(file)
-    import h5py
-
+def _check_definition(file: Path, content: dict[str, Any]) -> None:
+    """Refuse a definition that `write_grid` cannot have written: whoever can write to the folder chooses its words."""
     try:
-        with h5py.File(file) as source:
-            return source.attrs["identity"] == file.stem
-    except (OSError, KeyError, RuntimeError):
-        return False
+        axes = [axis for group in content["axes"] for axis in group]
+        lengths = [len(group[0]["values"]) for group in content["axes"]]
+        fits = (
+            content["format"] == FORMAT
+            and all(isinstance(content[name], int) and content[name] >= 1 for name in ("n", "m", "probes"))
+            and content["dtype"] in ("float32", "float64")
+            and isinstance(content["run"], str)
+            and all(isinstance(axis["name"], str) for axis in axes)
+            and all(
+                len(axis["values"]) == n for n, group in zip(lengths, content["axes"], strict=True) for axis in group
+            )
+            and all(re.fullmatch(IDENTITY, identity) for identity in content["runs"])
+            and len(content["runs"]) == len(content["work"]) == math.prod(lengths)
+            and all(isinstance(work, int | float) for work in content["work"])
+        )
+    except (LookupError, TypeError, AttributeError):
+        fits = False
+    if not fits:
+        raise InputError(
+            f"folder holds {str(file)!r}, which is not a sweep's definition; delete it or put it elsewhere"
+        )
 
 
 def _is_ours(file: Path) -> bool:
-    """Does its name match those of a sweep's files?"""
-    name = r"\.?[0-9a-f]{12,20}\.(json|failed|claim|nc|nc\.damaged|parts|.+\.runs)(\..+\.\d+)?"
+    """Does its name match those of a sweep's files, finished or temporary?"""
+    name = rf"\.?({NAME}|{IDENTITY})\.(json|failed|claim|nc|nc\.damaged|parts|.+\.runs)(\.[0-9a-f]{{32}})?"
     return re.fullmatch(name, file.name) is not None
 
 
 def _is_left_over(runs: Path) -> bool:
     """Is the process that wrote these runs dead?"""
-    found = re.fullmatch(r"[0-9a-f]{12}\.(.+)\.(\d+)\.\d+\.runs", runs.name)
-    return found is not None and found[1] == socket.gethostname() and not _alive(int(found[2]))
+    found = re.fullmatch(rf"{NAME}\.(.+)\.(\d+)\.[0-9a-f]{{8}}\.runs", runs.name)
+    return found is not None and found[1] == place() and not _alive(int(found[2]))
+
+
+@cache
+def place() -> str:
+    """Where this process runs: the same for all that see each other's process ids. Containers may share a host's name,
+    and number their processes alike."""
+    sources = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
+    known = [os.readlink(one) if one.is_symlink() else one.read_text() for one in sources if os.path.lexists(one)]
+    return f"{socket.gethostname()}-{hashlib.sha256(repr(known).encode()).hexdigest()[:8]}"
 
 
 def _modules(runs: Sequence[Run]) -> list[ModuleType]:
@@ -256,15 +288,6 @@ def _modules(runs: Sequence[Run]) -> list[ModuleType]:
         names |= {measure.function.__module__ for probe in run.probes for measure in probe.measures if measure.function}
     here = ("asynchebb", "builtins", "__main__", None)  # None: a function not defined in a module
     return [sys.modules[name] for name in names if (name and name.partition(".")[0]) not in here]
-
-
-def read(file: Path) -> dict[str, Any]:
-    """The content of a JSON file; empty if the file is missing or damaged."""
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        return content if isinstance(content, dict) else {}
-    except (OSError, ValueError):
-        return {}
 
 
 @dataclass(frozen=True)
@@ -301,7 +324,7 @@ class Points:
 
     @cached_property
     def work(self) -> dict[str, int]:
-        return dict(zip(self.identities, self.content.get("work") or self.content["steps"], strict=True))
+        return dict(zip(self.identities, self.content["work"], strict=True))
 
     def failures(self) -> dict[str, str]:
         """The errors of the failed runs, by their values on the axes."""
@@ -309,13 +332,14 @@ class Points:
         for identity, values in zip(self.identities, self._values(), strict=True):
             file = self.folder.file(identity, "failed")
             if file.exists() and not self.folder.file(identity, "json").exists():
-                failures[values] = read(file)["error"]
+                failures[values] = error_in(file)
         return failures
 
     def silent(self) -> list[str]:
         """The runs that learned nothing or have died, by their values on the axes."""
         points = dict(zip(self.identities, self._values(), strict=True))
-        return [values for identity, values in points.items() if read(self.folder.file(identity, "json")).get(SILENT)]
+        measured = ((values, self.folder.file(identity, "json")) for identity, values in points.items())
+        return [values for values, file in measured if files.read_json_if_whole(file).get(SILENT)]
 
     def _values(self) -> list[str]:
         """Each point: "schedule.r_b=0.5, seed=2"."""
@@ -368,6 +392,19 @@ class Points:
         return left * (recent[-1][0] - recent[0][0]) / sum(self.work[one] for _, one in recent[1:])
 
 
+class DamagedRuns(UserWarning):
+    """Files of a sweep's runs are damaged; the runs count as failed.
+
+    >>> import warnings
+    >>> warnings.simplefilter("error", ah.DamagedRuns)  # stop instead of warning
+    """
+
+
+def error_in(failed: Path) -> str:
+    """The error of a failed run, as its file says."""
+    return str(files.read_json_if_whole(failed).get("error", f"{failed} {DAMAGED}"))
+
+
 class Claim:
     """A process's claim on a run: others leave the run alone as long as the claim is touched regularly."""
 
@@ -395,7 +432,7 @@ def claimed(folder: Folder, identity: str) -> Iterator[Claim | None]:
         descriptor = os.open(file, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o666)
     try:
         with os.fdopen(descriptor, "w") as out:
-            json.dump({"host": socket.gethostname(), "process": os.getpid()}, out)
+            json.dump({"place": place(), "process": os.getpid()}, out)
         yield Claim(file)
     finally:
         file.unlink(missing_ok=True)
@@ -408,8 +445,11 @@ def abandoned(claim: Path) -> bool:
             return True
     except FileNotFoundError:
         return False  # it was released just now
-    made_by = read(claim)
-    return made_by.get("host") == socket.gethostname() and not _alive(made_by.get("process", 0))
+    try:
+        made_by = json.loads(claim.read_text(encoding="utf-8"))
+        return made_by["place"] == place() and not _alive(int(made_by["process"]))
+    except (OSError, ValueError, LookupError, TypeError):  # it is being written, or has just been released
+        return False
 
 
 def _alive(process: int) -> bool:

@@ -5,6 +5,7 @@ A module of its own because it imports xarray.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import h5py
@@ -12,18 +13,20 @@ import numpy as np
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
+from asynchebb import files
 from asynchebb.runs.layout import STATE
-from asynchebb.sweeps.folder import Points
+from asynchebb.sweeps.folder import DAMAGED, DamagedRuns, Points
 
 
-def at_end(points: Points, identities: np.ndarray, name: str, sizes: tuple[int, ...]) -> Any:
+def at_end(points: Points, identities: np.ndarray, name: str, sizes: tuple[int, ...], verify: bool) -> Any:
     """A variable at the end of each run, over the grid; each run's values are read from its file on access."""
-    return indexing.LazilyIndexedArray(AtEnd(points, identities, name, sizes))
+    return indexing.LazilyIndexedArray(AtEnd(points, identities, name, sizes, verify))
 
 
 class AtEnd(BackendArray):
-    def __init__(self, points: Points, identities: np.ndarray, name: str, sizes: tuple[int, ...]) -> None:
+    def __init__(self, points: Points, identities: np.ndarray, name: str, sizes: tuple[int, ...], verify: bool) -> None:
         self.folder, self.identities, self.name, self.sizes = points.folder, identities, name, sizes
+        self.verify = verify
         self.shape = identities.shape + sizes
         self.dtype = np.dtype(points.content["dtype"] if name in STATE else "float64")
 
@@ -40,10 +43,13 @@ class AtEnd(BackendArray):
         return parts.reshape(chosen.shape + inner)
 
     def _one(self, identity: str) -> np.ndarray:
-        """The values of one run; those of a smaller network are padded with NaN."""
+        """The values of one run, NaN if it is damaged; those of a smaller network are padded with NaN."""
         whole = np.full(self.sizes, np.nan, self.dtype)
-        if self.folder.file(identity, "json").exists():
-            with h5py.File(self.folder.file(identity, "nc")) as run:
+        file = self.folder.file(identity, "nc")
+        if self.verify and file.exists() and not files.is_whole(file):
+            warnings.warn(f"{file} {DAMAGED}; its values are NaN, and the same sweep runs it again", DamagedRuns, 2)
+        elif self.folder.file(identity, "json").exists():
+            with files.reading("folder", file), h5py.File(file) as run:
                 end = run[self.name][-1]
                 end = end[-1] if self.name not in STATE else end
                 whole[tuple(map(slice, end.shape))] = end

@@ -15,9 +15,10 @@ import numpy as np
 
 from asynchebb.checks import InputError, at_least, one_of, real, true_or_false
 from asynchebb.contracts import Executor
+from asynchebb.files import read_json_if_whole
 from asynchebb.measures import MEASURES, factors_of
 from asynchebb.runs.run import Run
-from asynchebb.sweeps.folder import Folder, Points, Status, read
+from asynchebb.sweeps.folder import Folder, Points, Status
 from asynchebb.sweeps.grid import axis_from_text, holds_whole_numbers, labels, pair_from_text, varied
 from asynchebb.sweeps.work import engine_for, run_points
 
@@ -151,7 +152,7 @@ def search_runs(
     content = f"{run.identity} {space!r} {kind} {measure} {goal} {seeds} {batch}"
     name = hashlib.sha256(content.encode()).hexdigest()[:12]
     folder, chosen, runs = Folder(out), list[dict[str, Any]](), list[Run]()
-    before = read(folder.grids / f"{name}.json").get("axes", [[{"values": []}]])
+    before = read_json_if_whole(folder.grids / f"{name}.json").get("axes", [[{"values": []}]])
     trials = max(trials, len(before[0][0]["values"]))  # a search that has gone further keeps what it has
     with executor as opened:
         engine = engine_for(engine, opened, batch * seeds)
@@ -246,6 +247,6 @@ def _axes(chosen: list[dict[str, Any]], seed: int, seeds: int) -> list[list[dict
 
 def _mean(folder: Folder, runs: list[Run], measure: str) -> float | None:
     """The measure's mean over seeds and probes; None if a run has failed."""
-    found = [np.mean(read(folder.file(run.identity, "json")).get(measure, np.nan)) for run in runs]
+    found = [np.mean(read_json_if_whole(folder.file(run.identity, "json")).get(measure, np.nan)) for run in runs]
     mean = float(np.mean(found))
     return mean if np.isfinite(mean) else None

@@ -34,7 +34,7 @@ from asynchebb.runs.saved import summary
 from asynchebb.runs.silence import trouble
 from asynchebb.runs.simulate import Diverged
 from asynchebb.sweeps.executors import Local, Stopped, cancel, check, is_death, renew
-from asynchebb.sweeps.folder import DIGEST, SILENT, Claim, Folder, Points, Status, abandoned, claimed, digest
+from asynchebb.sweeps.folder import SILENT, Claim, Folder, Points, Status, abandoned, claimed
 from asynchebb.threads import one_thread
 
 # A task takes several short runs: up to this many Euler steps, or a fraction 1/TASKS of all steps if that is less.
@@ -129,8 +129,7 @@ def _work(run: Run, folder: Folder, engine: str, claim: Claim, reasons: list[str
     try:
         saved = saving(run, folder.file(run.identity, "nc"), engine, lambda steps: claim.touch())
         file, whole = yield from saved
-        content = {**measures(run, file, whole), DIGEST: digest(file)}
-        folder.write(folder.file(run.identity, "json"), content)
+        folder.write(folder.file(run.identity, "json"), measures(run, file, whole))
         folder.file(run.identity, "failed").unlink(missing_ok=True)
     except (Exception, SystemExit) as error:
         try:
@@ -188,18 +187,24 @@ def run_points(
         print(f"asynchebb: {sentence}", file=sys.stderr, flush=True)
     if retry_failed:
         folder.forget_failures(new)
+    runs = [*{run.identity: run for run in runs}.values()]
+    file = folder.write_runs(points.name, runs)
     try:
-        return run_unfinished(points, [*{run.identity: run for run in runs}.values()], executor, engine, on_status)
+        return _run_unfinished(points, runs, file, executor, engine, on_status)
     finally:
-        folder.forget_runs(points.name)
+        file.unlink(missing_ok=True)
 
 
-def run_unfinished(
-    points: Points, runs: Sequence[Run], executor: Executor, engine: str, on_status: Callable[[Status], object]
+def _run_unfinished(
+    points: Points,
+    runs: Sequence[Run],
+    file: Path,
+    executor: Executor,
+    engine: str,
+    on_status: Callable[[Status], object],
 ) -> Status:
     """Compute all runs that are not finished; return the final status."""
     folder, deaths, steps, idle = points.folder, Counter[str](), STEPS_PER_TASK, 0
-    file = folder.write_runs(points.name, runs)
     while missing := [run for run in runs if not folder.has_ended(run.identity)]:
         # Runs whose process has died come last; one at a time where one death kills all workers, to find the culprit.
         batch = [run for run in missing if run.identity not in deaths]

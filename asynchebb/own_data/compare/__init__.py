@@ -6,7 +6,6 @@ are its own. Results are saved and not measured again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
 from importlib.metadata import version
@@ -65,7 +64,7 @@ def compare(
     for number, (method, seed) in enumerate(todo):
         file = folder / f"{method.replace(' ', '-')}-{seed}-{identity[method]}.json"
         on_progress(f"{method}, seed {seed}", number, len(todo))
-        if not file.exists():
+        if not files.read_json_if_whole(file):  # it is missing, or damaged
             try:
                 with ProcessPoolExecutor(1, timeout=IDLE) as process:
                     process.submit(measure_and_save, file, method, X, labels, data.stimulus, n, seed, passes).result()
@@ -73,8 +72,10 @@ def compare(
                 raise Stopped(
                     f"the process for {method}, seed {seed}, was killed, perhaps for lack of memory"
                 ) from None
-        measured[method].append(json.loads(file.read_text(encoding="utf-8")))
-        if seed == 0 and (components := file.with_suffix(".npy")).exists():
+        measured[method].append(files.read_json("out", file))
+        components = file.with_suffix(".npy")
+        if seed == 0 and components.exists():
+            files.check_seal("out", components, "fields")
             fields[method] = np.load(components)
     on_progress("drawing", len(todo), len(todo))
     if not any(set(run) & {*MEASURES} for runs in measured.values() for run in runs):
@@ -120,9 +121,12 @@ def measure_and_save(file: Path, method: str, *about: Any) -> None:
     """Measure a method and save the result, which thus survives even if the parent process does not."""
     found, fields = measure(method, *about)
     if fields is not None:
-        with files.atomic(file.with_suffix(".npy"), file.parent) as temporary, open(temporary, "wb") as picture:
+        with (
+            files.atomic(file.with_suffix(".npy"), file.parent, sealed=True) as temporary,
+            open(temporary, "wb") as picture,
+        ):
             np.save(picture, fields)
-    files.write_text(file, json.dumps(found))
+    files.write_json(file, found)
 
 
 def _outcome(
@@ -166,7 +170,7 @@ def _outcome(
 def _write(outcome: dict[str, Any], fields: dict[str, np.ndarray], out: Path) -> None:
     from asynchebb.drawing import figures
 
-    files.write_text(out / "comparison.json", json.dumps(outcome, indent=1) + "\n")
+    files.write_json(out / "comparison.json", outcome)
     files.write_text(out / "comparison.md", markdown(outcome) + "\n")
     means, sds = ({method: found[what] for method, found in outcome["methods"].items()} for what in ("mean", "sd"))
     shape = tuple(outcome["data"]["picture_shape"])
