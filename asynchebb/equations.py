@@ -52,14 +52,9 @@ METHODS: dict[str, dict[str, Form]] = {
     },
     "schedule": {"gate": Form("y_i [n_i] c_i k hold", "beta_i c_i")},
 }
+WHOLE_NUMBERS = ("n_i", "c_i", "k", "hold")  # the others are real
 FUNCTIONS = ("exp", "log", "sqrt", "tanh", "abs", "minimum", "maximum")  # of NumPy
 
-_ALLOWED = (
-    *(ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Assign, ast.Load, ast.Store),
-    *(ast.Name, ast.Constant, ast.Tuple, ast.Attribute, ast.UnaryOp, ast.USub),
-    *(ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.BitAnd, ast.BitOr),
-    *(ast.Compare, ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.Eq, ast.NotEq),
-)
 _SUBSET = (
     "an equation is straight-line arithmetic on its arguments and fields: assignments and one return, "
     "+ - * / **, comparisons of two values, & and |, self.field (of a @dataclass(frozen=True)), "
@@ -134,7 +129,9 @@ def _fault(kind: str, cls: type) -> str | None:
             return f"it must have a method {wanted}"
         if (taken := _taken(form, function)) is None:
             return f"its method {method} must be {wanted}"
-        check_arithmetic(function, field_names(cls))
+        names = [*inspect.signature(function).parameters][1:]
+        whole = tuple(name for name, meaning in zip(names, taken, strict=True) if meaning in WHOLE_NUMBERS)
+        check_arithmetic(function, field_names(cls), whole)
         if not any(len(given) == _results(function) for given in _givable(form, taken)):
             return f"its method {method} must end by returning {_either(form, taken)}"
         returned = _returned_names(function)
@@ -200,50 +197,110 @@ def _plain_names(form: str) -> tuple[str, ...]:
 
 
 @cache
-def check_arithmetic(function: Callable, fields: tuple[str, ...]) -> None:
-    """Raise an error for an equation that goes beyond the arithmetic every engine understands.
+def check_arithmetic(function: Callable, fields: tuple[str, ...], whole: tuple[str, ...] = ()) -> None:
+    """Raise an error for an equation that goes beyond the arithmetic every engine understands; `whole` names those of
+    its arguments that are whole numbers.
 
     Global variables are not allowed either: an engine that caches compiled code would not notice when they change.
     """
+    code = getattr(function, "__code__", None)
+    if code is None or hasattr(function, "__wrapped__"):
+        raise InputError(f"{getattr(function, '__qualname__', function)} is not a plain function; {_SUBSET}")
     tree = syntax_tree(function)
-    if tree is None:  # typed at an interactive prompt: only the names it uses are known
-        code = function.__code__
-        outside = {*code.co_names, *code.co_freevars} - {"np", *FUNCTIONS, *fields}
-        if outside:
-            raise InputError(f"{function.__qualname__} uses `{min(outside)}`; {_SUBSET}")
-        return
-    known = {argument.arg for argument in tree.args.args}
-    known |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    booleans = {
-        target.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and _is_boolean(node.value, set())
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    for node in ast.walk(tree):
-        if not _is_arithmetic(node, known, booleans, fields):
-            what = ast.unparse(node).splitlines()[0] if hasattr(node, "lineno") else type(node).__name__
-            raise InputError(f"{function.__qualname__} uses `{what}`; {_SUBSET}")
+    try:
+        if tree is not None:
+            _check_statements(tree, fields, whole)
+        elif outside := {*code.co_names, *code.co_freevars} - {"np", *FUNCTIONS, *fields}:
+            raise _Unknown(min(outside))  # typed at an interactive prompt: only the names it uses are known
+        for constant in code.co_consts:  # what Python has made of those that are written: 2**70 is one number
+            if isinstance(constant, complex) or (isinstance(constant, int) and abs(constant) >= 2**63):
+                raise _Unknown(repr(constant))
+    except _Unknown as unknown:
+        raise InputError(f"{function.__qualname__} uses `{unknown}`; {_SUBSET}") from None
 
 
-def _is_arithmetic(node: ast.AST, known: set[str], booleans: set[str], fields: tuple[str, ...]) -> bool:
+class _Unknown(Exception):
+    """What an equation must not contain."""
+
+    def __init__(self, what: ast.AST | str) -> None:
+        text = what if isinstance(what, str) else ast.unparse(what)
+        super().__init__(text.splitlines()[0] if text else type(what).__name__)
+
+
+# What a number is. NumPy takes + of truths as "or", − as an error, and exp of one in half precision, where a compiler
+# takes all of them as numbers; and a whole number has negative powers for neither.
+TRUTH, WHOLE, REAL = range(3)
+
+
+def _check_statements(tree: ast.FunctionDef, fields: tuple[str, ...], whole: tuple[str, ...]) -> None:
+    """Assignments and, last, what is returned."""
+    kinds = {argument.arg: WHOLE if argument.arg in whole else REAL for argument in tree.args.args[1:]}
+    *assignments, end = tree.body
+    for statement in assignments:
+        if not isinstance(statement, ast.Assign):
+            raise _Unknown(statement)
+        for target in statement.targets:
+            pairs = [(target, statement.value)]
+            if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+                if len(target.elts) != len(statement.value.elts):
+                    raise _Unknown(statement)
+                pairs = [*zip(target.elts, statement.value.elts, strict=True)]
+            found = [(name, _kind(value, kinds, fields)) for name, value in pairs]
+            for name, kind in found:
+                if not isinstance(name, ast.Name) or name.id in ("np", "self"):
+                    raise _Unknown(statement)
+                kinds[name.id] = kind
+    if not isinstance(end, ast.Return) or end.value is None:
+        raise _Unknown(end)
+    for value in end.value.elts if isinstance(end.value, ast.Tuple) else [end.value]:
+        _kind(value, kinds, fields)
+
+
+def _kind(node: ast.expr, kinds: dict[str, int], fields: tuple[str, ...]) -> int:
+    """Is this a truth, a whole or a real number? Raises `_Unknown` for what is not in the subset."""
+
+    def of(*operands: ast.expr, truths: bool = True) -> list[int]:
+        found = [_kind(operand, kinds, fields) for operand in operands]
+        if TRUTH in found and not truths:
+            raise _Unknown(node)
+        return found
+
     match node:
-        case ast.Call():
-            return not node.keywords and ast.unparse(node.func) in {f"np.{name}" for name in FUNCTIONS}
-        case ast.Attribute(value=ast.Name(id="self")):
-            return node.attr in fields
-        case ast.Attribute():
-            return ast.unparse(node) in {f"np.{name}" for name in FUNCTIONS}
-        case ast.Name():
-            return node.id in known or node.id == "np"
-        case ast.Compare():
-            return len(node.ops) == 1
-        case ast.BinOp(
-            op=ast.Add() | ast.Sub()
-        ):  # of booleans: NumPy takes + as "or" and rejects −, a compiler takes both as numbers
-            return not (_is_boolean(node.left, booleans) and _is_boolean(node.right, booleans))
-    return isinstance(node, _ALLOWED)
+        case ast.Name() if node.id in kinds:
+            return kinds[node.id]
+        case ast.Attribute(value=ast.Name(id="self")) if node.attr in fields:
+            return REAL
+        case ast.Constant(value=bool()):
+            return TRUTH
+        case ast.Constant(value=int(value)) if value < 2**63:
+            return WHOLE
+        case ast.Constant(value=float()):
+            return REAL
+        case ast.UnaryOp(op=ast.USub()):
+            return of(node.operand, truths=False)[0]
+        case ast.BinOp(op=ast.Add() | ast.Sub()):
+            if (largest := max(of(node.left, node.right))) != TRUTH:
+                return largest
+        case ast.BinOp(op=ast.Mult()):
+            return max(of(node.left, node.right))
+        case ast.BinOp(op=ast.Div()):
+            of(node.left, node.right)
+            return REAL
+        case ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
+            if (largest := max(of(node.left, node.right))) != REAL:
+                return largest
+        case ast.BinOp(op=ast.Pow()):
+            largest = max(of(node.left, node.right, truths=False))
+            if largest == REAL or isinstance(node.right, ast.Constant):
+                return largest
+        case ast.Compare(ops=[ast.Gt() | ast.GtE() | ast.Lt() | ast.LtE() | ast.Eq() | ast.NotEq()]):
+            of(node.left, node.comparators[0])
+            return TRUTH
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=name), keywords=[]) if name in FUNCTIONS:
+            if len(node.args) == (2 if name in ("minimum", "maximum") else 1):
+                largest = max(of(*node.args, truths=False))
+                return largest if name in ("abs", "minimum", "maximum") else REAL
+    raise _Unknown(node)
 
 
 def _results(function: Callable) -> int:
@@ -259,17 +316,6 @@ def _results(function: Callable) -> int:
     if not isinstance(end, ast.Return) or end.value is None:
         return 0
     return len(end.value.elts) if isinstance(end.value, ast.Tuple) else 1
-
-
-def _is_boolean(node: ast.AST, booleans: set[str]) -> bool:
-    match node:
-        case ast.Compare():
-            return True
-        case ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
-            return True
-        case ast.Name():
-            return node.id in booleans
-    return False
 
 
 def has_memory(cls: type) -> bool:
@@ -313,7 +359,18 @@ def fingerprint(cls: type) -> str:
 def source(function: Callable) -> str:
     """What a function computes, as text: its source without docstring and comments, or its code if there is none."""
     tree = syntax_tree(function)
-    return ast.unparse(tree) if tree else repr(_plain(function.__code__))
+    return canonical(tree) if tree else repr(_plain(function.__code__))
+
+
+def canonical(tree: Any) -> str:
+    """A syntax tree as text, the same on every Python: `ast.dump` and `ast.unparse` change from version to version."""
+    if isinstance(tree, list):
+        return f"[{', '.join(map(canonical, tree))}]"
+    if not isinstance(tree, ast.AST):
+        return ascii(tree)
+    is_constant = isinstance(tree, ast.Constant)  # whose value None counts; other empty fields only some versions have
+    fields = ((name, value) for name, value in ast.iter_fields(tree) if is_constant or value not in (None, []))
+    return f"{type(tree).__name__}({', '.join(f'{name}={canonical(value)}' for name, value in fields)})"
 
 
 def _plain(code: CodeType) -> tuple:

@@ -13,8 +13,9 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterable
-from functools import cache
+import stat
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
 from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
@@ -65,6 +66,8 @@ def describe(value: Any) -> str:
 def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool):
         return value
+    if isinstance(value, Path):
+        return str(value)
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real):  # 100 and 100.0 are the same constant
@@ -80,14 +83,61 @@ def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
         cls: type = type(value)
         frozen(f"{cls.__name__}(...)", value)
-        code = {} if cls.__module__.startswith("asynchebb.") else _code(value)
-        fields = {
-            name: _plain(field) for name, field in equations.constants(value).items() if not _is_tacit(value, name)
-        }
-        return {"class": cls.__name__, **code, **fields}
+        constants = {name: field for name, field in equations.constants(value).items() if not _is_tacit(value, name)}
+        if _is_ours(cls):
+            return {"class": cls.__name__, **{name: _plain(field) for name, field in constants.items()}}
+        fields = {name: _of_file(field) or _plain(field) for name, field in constants.items()}
+        return {"class": cls.__name__, **_code(value), **fields}
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     raise InputError(f"{value!r} has no fields that identify it; make its class a frozen dataclass")
+
+
+def contents(value: Any) -> str:
+    """Identify the arrays and files that a value's parts use: all that can change while the value stays the same."""
+    digest = hashlib.sha256()
+    for part in _changeable(value):
+        digest.update(json.dumps(part).encode())
+    return digest.hexdigest()
+
+
+def _changeable(value: Any) -> Iterator[Any]:
+    if isinstance(value, np.ndarray):
+        yield _plain(value)
+    elif isinstance(value, Measure):
+        pass
+    elif hasattr(value, "digest"):
+        yield value.digest
+    elif isinstance(value, tuple | list) and not hasattr(value, "_fields"):
+        for item in value:
+            yield from _changeable(item)
+    elif not isinstance(value, type):
+        for field in equations.constants(value).values():
+            file = None if _is_ours(type(value)) else _of_file(field)
+            yield from [file] if file else _changeable(field)
+
+
+def _is_ours(cls: type) -> bool:
+    return cls.__module__.startswith("asynchebb.")
+
+
+def _of_file(field: Any) -> dict[str, str] | None:
+    """What a field stands for that names a file; None if it names none."""
+    if not isinstance(field, str | Path):
+        return None
+    try:
+        found = Path(field).stat()
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        return {"file": Path(field).name, "content": _digest_of(str(field), found.st_mtime_ns, found.st_size)}
+    except (OSError, ValueError):  # a text that cannot be a file's name
+        return None
+
+
+@lru_cache(maxsize=1000)
+def _digest_of(file: str, changed: int, size: int) -> str:
+    with open(file, "rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _code(value: Any) -> dict[str, Any]:

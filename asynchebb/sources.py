@@ -48,7 +48,7 @@ def text(tree: ast.AST) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:]
-    return ast.dump(tree)
+    return equations.canonical(tree)
 
 
 def _file(thing: Any) -> Path | None:

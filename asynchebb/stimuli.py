@@ -245,15 +245,19 @@ class FromArray(_Shown):
 
     def __post_init__(self) -> None:
         self.rows  # noqa: B018  a bad array is rejected immediately
+        if not isinstance(self.data, str | Path):
+            object.__setattr__(self, "data", self._array)
 
     @cached_property
     def _array(self) -> np.ndarray:
+        """The data as they are now, read-only: whoever changes an array later changes neither stimulus nor identity."""
         try:
-            array = np.load(self.data) if isinstance(self.data, str | Path) else np.asarray(self.data)
-            if isinstance(array, np.ndarray):
-                return array
-            raise ValueError("it holds several arrays")
-        except (OSError, ValueError, EOFError):
+            array = np.load(self.data) if isinstance(self.data, str | Path) else np.array(self.data, order="C")
+            if not isinstance(array, np.ndarray):
+                raise ValueError("it holds several arrays")
+            array.flags.writeable = False
+            return array
+        except (OSError, ValueError, TypeError, EOFError):
             raise InputError(
                 f"FromArray.data is {str(self.data)[:80]!r}; it must be an array of numbers or a .npy file with one"
             ) from None

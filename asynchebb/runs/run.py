@@ -119,7 +119,13 @@ class Run:
     @cached_property  # it may have to read whole arrays, and it names every part of a recording
     def identity(self) -> str:
         """A name for the run: the same on any machine, and different if anything in the run changes."""
+        self.contents  # noqa: B018  what it identifies
         return provenance.identity(self)
+
+    @cached_property
+    def contents(self) -> str:
+        """A digest of the arrays and files that the run's parts use, when its identity was computed."""
+        return provenance.contents(self)
 
     @property
     def name(self) -> str:
