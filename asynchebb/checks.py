@@ -1,10 +1,17 @@
-"""Input checks: each error is one sentence that names the argument, its value and what is accepted."""
+"""Input checks: each error is one sentence that names the argument, its value and what is accepted.
+
+A check returns the value to go on with, which is Python's or NumPy's own and so prints, compares and is saved alike.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import math
+import os
+import re
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import field, is_dataclass
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,6 +19,10 @@ import numpy as np
 T = TypeVar("T")
 
 ADDED_LATER = "added later"
+SHOWN = 100  # letters of a value in an error message
+LARGEST_WHOLE = 2**63 - 1  # that engines and files can count
+LARGEST_NAME, LARGEST_PATH = 255, 4095  # bytes, on all usual file systems
+LARGEST = 1e150  # whose square is still a finite number
 
 
 class InputError(ValueError):
@@ -25,45 +36,130 @@ class InputError(ValueError):
     """
 
 
-def real(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
-        raise InputError(f"{name} is {value!r}; it must be a finite number")
+def shown(value: object) -> str:
+    """Show any value in one line of an error message."""
+    try:
+        text = " ".join(repr(value).split("\n"))
+    except Exception:  # a class of the user's own, or a number of too many digits
+        text = f"a value of class {type(value).__name__}"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
-def positive(name: str, value: object) -> None:
-    real(name, value)
-    if not value > 0:  # type: ignore[operator]
-        raise InputError(f"{name} is {value!r}; it must be a number above 0")
+# Numbers
 
 
-def non_negative(name: str, value: object) -> None:
-    real(name, value)
-    if not value >= 0:  # type: ignore[operator]
-        raise InputError(f"{name} is {value!r}; it must be a number of at least 0")
+def real(name: str, value: object) -> int | float:
+    number = math.nan
+    if isinstance(value, Real) and not isinstance(value, bool | np.timedelta64):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+    if not math.isfinite(number):
+        raise InputError(f"{name} is {shown(value)}; it must be a finite number")
+    return int(number) if isinstance(value, Integral) and abs(number) < 2**53 else number
 
 
-def fraction(name: str, value: object) -> None:
-    real(name, value)
-    if not 0 <= value <= 1:  # type: ignore[operator]
-        raise InputError(f"{name} is {value!r}; it must be a number from 0 to 1")
+def positive(name: str, value: object) -> int | float:
+    if not (number := real(name, value)) > 0:
+        raise InputError(f"{name} is {number!r}; it must be a number above 0")
+    return number
 
 
-def at_least(least: int) -> Callable[[str, object], None]:
-    def check(name: str, value: object) -> None:
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-            raise InputError(f"{name} is {value!r}; it must be a whole number of at least {least}")
+def non_negative(name: str, value: object) -> int | float:
+    if not (number := real(name, value)) >= 0:
+        raise InputError(f"{name} is {number!r}; it must be a number of at least 0")
+    return number
+
+
+def fraction(name: str, value: object) -> int | float:
+    if not 0 <= (number := real(name, value)) <= 1:
+        raise InputError(f"{name} is {number!r}; it must be a number from 0 to 1")
+    return number
+
+
+def at_least(least: int, most: int | None = LARGEST_WHOLE) -> Callable[[str, object], int]:
+    def check(name: str, value: object) -> int:
+        whole = isinstance(value, Integral) and not isinstance(value, bool | np.timedelta64)
+        if not whole or value < least:  # type: ignore[operator]
+            raise InputError(f"{name} is {shown(value)}; it must be a whole number of at least {least}")
+        if most is not None and value > most:  # type: ignore[operator]
+            raise InputError(f"{name} is {shown(value)}; it must be a whole number of at most {most:,}")
+        return int(value)  # type: ignore[call-overload]
 
     return check
 
 
-def true_or_false(name: str, value: object) -> None:
+def true_or_false(name: str, value: object) -> bool:
     if not isinstance(value, bool | np.bool):
-        raise InputError(f"{name} is {value!r}; it must be True or False")
+        raise InputError(f"{name} is {shown(value)}; it must be True or False")
+    return bool(value)
 
 
-def one_of(name: str, value: object, accepted: Collection[str]) -> None:
-    if value not in accepted:
-        raise InputError(f"{name} is {value!r}; it must be one of {', '.join(accepted)}")
+def or_none(check: Callable[[str, Any], T]) -> Callable[[str, Any], T | None]:
+    def check_unless_none(name: str, value: Any) -> T | None:
+        try:
+            return None if value is None else check(name, value)
+        except InputError as error:
+            raise InputError(f"{error}, or None") from None
+
+    return check_unless_none
+
+
+# Names, values and files
+
+
+def one_of(name: str, value: object, accepted: Collection[str]) -> str:
+    if not isinstance(value, str) or value not in accepted:
+        raise InputError(f"{name} is {shown(value)}; it must be one of {', '.join(accepted)}")
+    return str(value)
+
+
+def some_of(name: str, values: object, accepted: Collection[str]) -> tuple[str, ...]:
+    if not isinstance(values, list | tuple):
+        raise InputError(f"{name} is {shown(values)}; it must be a tuple of names out of {', '.join(accepted)}")
+    return tuple(one_of(name, value, accepted) for value in values)
+
+
+def instance(name: str, value: object, kind: type[T]) -> T:
+    if not isinstance(value, kind):
+        raise InputError(f"{name} is {shown(value)}; it must be a {kind.__name__}")
+    return value
+
+
+def several(name: str, values: object, kind: type[T]) -> tuple[T, ...]:
+    """A tuple, of a single value or of those in a list."""
+    if isinstance(values, kind):
+        return (values,)
+    if not isinstance(values, list | tuple | Iterator):
+        raise InputError(f"{name} is {shown(values)}; it must be a {kind.__name__}, or a list of them")
+    values = tuple(values)
+    for value in values:
+        if not isinstance(value, kind):
+            raise InputError(f"{name} holds {shown(value)}; it must hold only {kind.__name__}(...)")
+    return values
+
+
+def function(name: str, value: object) -> Callable[..., Any]:
+    if not callable(value):
+        raise InputError(f"{name} is {shown(value)}; it must be a function")
+    return value
+
+
+def path(name: str, value: object) -> Path:
+    try:
+        text = os.fspath(value)  # type: ignore[call-overload]
+        encoded = [os.fsencode(part) for part in Path(text).parts]  # of bytes, Path takes none
+        fits = bool(text) and "\0" not in text and len(os.fsencode(text)) <= LARGEST_PATH
+        fits = fits and max(map(len, encoded), default=0) <= LARGEST_NAME and not re.match(r"\w+://", text)
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise InputError(
+            f"{name} is {shown(value)}; it must be the path of a file or folder on this machine, in which each name has at "
+            f"most {LARGEST_NAME} bytes"
+        )
+    return Path(text)
 
 
 def frozen(name: str, value: object) -> None:
@@ -71,7 +167,7 @@ def frozen(name: str, value: object) -> None:
     cls = type(value)
     if is_dataclass(cls) and cls.__setattr__ is object.__setattr__:
         raise InputError(
-            f"{name} is {value!r}, whose class can be changed afterwards; it must be a @dataclass(frozen=True)"
+            f"{name} is {shown(value)}, whose class can be changed afterwards; it must be a @dataclass(frozen=True)"
         )
 
 
@@ -82,10 +178,9 @@ def added_later(default: Any, repr: bool = True) -> Any:
 
 
 def checked(**checks: Callable[[str, Any], Any]) -> Callable[[type[T]], type[T]]:
-    """Class decorator for dataclasses: each field named here must pass its check when an instance is created.
+    """Class decorator for dataclasses: each field named here holds what its check makes of the value given.
 
-    A check may return a replacement for the field's value, such as a tuple for a list. A `__post_init__` that the class
-    already has is called last.
+    A `__post_init__` that the class already has is called last.
     """
 
     def decorate(cls: type[T]) -> type[T]:
@@ -93,12 +188,7 @@ def checked(**checks: Callable[[str, Any], Any]) -> Callable[[type[T]], type[T]]
 
         def __post_init__(self: T) -> None:
             for name, check in checks.items():
-                value = getattr(self, name)
-                instead = check(f"{cls.__name__}.{name}", value)
-                if isinstance(value, np.generic):  # as a Python number it prints and rounds like the others
-                    instead = value.item()
-                if instead is not None:
-                    object.__setattr__(self, name, instead)
+                object.__setattr__(self, name, check(f"{cls.__name__}.{name}", getattr(self, name)))
             if own:
                 own(self)
 
@@ -108,22 +198,47 @@ def checked(**checks: Callable[[str, Any], Any]) -> Callable[[type[T]], type[T]]
     return decorate
 
 
+# Arrays
+
+
+def array(name: str, values: object, shape: str) -> np.ndarray:
+    """Real numbers as an array; `shape` says what it must be."""
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} has masked entries; it must be an array {shape} without, so fill them first")
+    try:
+        found = np.asarray(values)
+    except Exception as error:  # of the user's class, or rows of different lengths
+        raise InputError(f"{name} has rows of different lengths, or cannot be read; it must be {shape}") from error
+    if found.dtype.kind not in "fiub":
+        is_array = isinstance(values, np.ndarray | list | tuple)
+        has = f"has dtype {found.dtype}" if is_array else f"is {shown(values)}"
+        raise InputError(f"{name} {has}; it must hold real numbers, {shape}")
+    return found
+
+
+def matrix(name: str, values: object, shape: str = "(n, m)") -> np.ndarray:
+    """Finite numbers in float64, with as many axes as `shape` has."""
+    found = array(name, values, shape)
+    if found.ndim != shape.count(",") + 1 - shape.count(",)") or not found.size:
+        raise InputError(f"{name} has shape {found.shape}; it must be {shape}, with at least one number")
+    found = np.asarray(found, np.float64)
+    if not (found.min() > -LARGEST and found.max() < LARGEST):  # both propagate NaN
+        bad = found[~(np.abs(found) < LARGEST)][0]
+        raise InputError(f"{name} holds {bad}; it must hold finite numbers between −{LARGEST:g} and {LARGEST:g}")
+    return found
+
+
 def weights(name: str, array: np.ndarray) -> None:
     if not np.min(array) >= 0:  # the engines rely on it: inhibition never raises a drive
         raise InputError(f"{name} has weights that are negative or not a number; all must be at least 0")
 
 
-def stimuli(name: str, X: object, m: int | None = None) -> np.ndarray:
+def stimuli(name: str, values: object, m: int | None = None) -> np.ndarray:
     """X as a 2-D float array of stimuli in [0, 1], m pixels each."""
-    try:
-        X = np.asarray(X)
-    except ValueError:
-        raise InputError(f"{name} has rows of different lengths; it must be (samples, {m or 'm'})") from None
-    if X.dtype.kind not in "fiub":
-        raise InputError(f"{name} has dtype {X.dtype}; it must hold real numbers in [0, 1]")
-    pixels = "m" if m is None else m
+    shape = f"(samples, {'m' if m is None else m})"
+    X = array(name, values, shape)
     if X.ndim != 2 or (m is not None and X.shape[1] != m):
-        raise InputError(f"{name} has shape {X.shape}; it must be (samples, {pixels})")
+        raise InputError(f"{name} has shape {X.shape}; it must be {shape}")
     # min and max propagate NaN, so two passes over X detect every bad value.
     if X.size and not (X.min() >= 0 and X.max() <= 1):
         bad = X[~((X >= 0) & (X <= 1))][0]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from asynchebb import stimuli
-from asynchebb.checks import InputError
+from asynchebb.checks import InputError, fraction, matrix, shown
 from asynchebb.contracts import FactoredStimulus
 
 # A field whose cosine with a template exceeds this counts as that template.
@@ -53,8 +53,11 @@ def reconstruction_cosines(W: np.ndarray, x: np.ndarray, Y: np.ndarray) -> np.nd
     >>> ah.metrics.reconstruction_cosines(W, x, Y)
     array([1., 0.])
     """
+    W, Y, x = matrix("W", W), matrix("Y", Y, "(samples, n)"), matrix("x", x, "(m,)")
+    if W.shape != (Y.shape[1], len(x)):
+        raise InputError(f"W has shape {W.shape}; for these x and Y it must be {Y.shape[1], len(x)}")
     on = Y.any(axis=0)  # silent neurons add nothing to Wᵀy
-    reconstructed = np.asarray(Y[:, on] @ W[on] if 2 * np.count_nonzero(on) < len(W) else Y @ W, np.float64)
+    reconstructed = Y[:, on] @ W[on] if 2 * np.count_nonzero(on) < len(W) else Y @ W
     norms = np.sqrt(np.einsum("ij,ij->i", reconstructed, reconstructed)) * np.linalg.norm(x)
     return np.divide(reconstructed @ x, norms, out=np.zeros(len(Y)), where=norms > 0)
 
@@ -67,7 +70,7 @@ def reconstruction_errors(X: np.ndarray, reconstructed: np.ndarray) -> np.ndarra
     >>> ah.metrics.reconstruction_errors(np.array([[1.0, 0.0]]), np.array([[3.0, 0.0]]))
     array([0.])
     """
-    return 1 - weight_similarity(X, reconstructed)
+    return 1 - _cosines_of_rows(X=X, reconstructed=reconstructed)
 
 
 def residual(X: np.ndarray, reconstructed: np.ndarray) -> float:
@@ -78,6 +81,7 @@ def residual(X: np.ndarray, reconstructed: np.ndarray) -> float:
     >>> ah.metrics.residual(np.array([[1.0, 1.0]]), np.array([[1.0, 0.0]]))
     0.5
     """
+    X, reconstructed = _alike(X=X, reconstructed=reconstructed)
     return float(np.sum((X - reconstructed) ** 2) / max(np.sum(X**2), 1e-300))
 
 
@@ -108,11 +112,7 @@ def weight_similarity(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     >>> ah.metrics.weight_similarity(np.eye(2), np.array([[1e-30, 0.0], [1.0, 0.0]]))
     array([1., 0.])
     """
-    A, B = (np.asarray(z, np.float64) for z in (A, B))
-    if A.shape != B.shape or A.ndim != 2:
-        raise InputError(f"A has shape {A.shape} and B {B.shape}; both must be the same (n, m)")
-    A, B = _directions(A), _directions(B)
-    return np.einsum("ij,ij->i", A, B).clip(-1, 1)
+    return _cosines_of_rows(A=A, B=B)
 
 
 def mean_similarity(A: np.ndarray, B: np.ndarray, activity: np.ndarray) -> Similarity:
@@ -158,7 +158,7 @@ def without_background(W: np.ndarray) -> np.ndarray:
     >>> ah.metrics.without_background(np.array([[0.5, 0.5, 2.0]]))
     array([[0. , 0. , 1.5]])
     """
-    W = np.asarray(W, np.float64)
+    W = matrix("W", W)
     return np.maximum(W - np.median(W, axis=1, keepdims=True), 0)
 
 
@@ -176,7 +176,7 @@ def tuned_to(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> np.ndarr
 
 def _factor_and_pair(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The index of each field's factor, or −1; and whether it shows a pair instead."""
-    factors = _factors(stimulus, W)
+    W, factors = _fields_and_factors(W, stimulus)
     a, b = np.triu_indices(len(factors), 1)
     to_factor = _cosines(W, factors)
     to_pair = _cosines(W, np.maximum(factors[a], factors[b]))
@@ -193,7 +193,7 @@ def nearest_factors(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> t
     >>> which
     array([3, 5])
     """
-    cosine = _cosines(W, _factors(stimulus, W))
+    cosine = _cosines(*_fields_and_factors(W, stimulus))
     return cosine.argmax(axis=1), cosine.max(axis=1)
 
 
@@ -211,7 +211,7 @@ def factor_recovery(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> n
     """
     from scipy.optimize import linear_sum_assignment
 
-    factors = _factors(stimulus, W)
+    W, factors = _fields_and_factors(W, stimulus)
     cosine = _cosines(factors, W)
     recovered = np.zeros(len(factors))
     factor, neuron = linear_sum_assignment(cosine, maximize=True)
@@ -247,7 +247,7 @@ def duplicates(W: np.ndarray, threshold: float) -> np.ndarray:
     >>> ah.metrics.duplicates(np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]), threshold=0.95)
     array([False,  True, False])
     """
-    rows = _directions(np.asarray(W, np.float64))
+    rows, threshold = _directions(matrix("W", W)), fraction("threshold", threshold)
     found = np.zeros(len(rows), bool)
     for i in range(0, len(rows), 256):  # in blocks: all pairs of a large network would take more memory than it
         cosine = np.tril(rows[i : i + 256] @ rows[: i + 256].T, i - 1)
@@ -310,33 +310,45 @@ def backward_transfer(E: np.ndarray) -> float:
 
 
 def _phases_by_sets(E: np.ndarray) -> np.ndarray:
-    E = np.asarray(E, np.float64)
-    if E.ndim != 2 or E.shape[0] != E.shape[1] or len(E) < 2:
+    E = matrix("E", E, "(phases, sets)")
+    if E.shape[0] != E.shape[1] or len(E) < 2:
         raise InputError(f"E has shape {E.shape}; it must be (phases, sets), equally many of each and at least 2")
     return E
 
 
 def _non_negative(name: str, values: np.ndarray) -> np.ndarray:
-    values = np.asarray(values, np.float64)
-    if values.ndim != 1 or not values.size:
-        raise InputError(f"{name} has shape {values.shape}; it must be one number per neuron")
-    if not values.min() >= 0 or not np.isfinite(values).all():
-        raise InputError(f"{name} holds {values[~(np.isfinite(values) & (values >= 0))][0]}; it must be finite and ≥ 0")
+    values = matrix(name, values, "(neurons,)")
+    if values.min() < 0:
+        raise InputError(f"{name} holds {values.min()}; all must be at least 0")
     return values
 
 
-def _factors(stimulus: FactoredStimulus | np.ndarray, W: np.ndarray) -> np.ndarray:
-    """The factors of a set of stimuli, or the factors themselves if they were passed in."""
-    if isinstance(stimulus, np.ndarray):
-        factors, of = stimulus, "the factors"
-    elif hasattr(stimulus, "factors"):
+def _alike(**arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two matrices of the same shape."""
+    (one, A), (other, B) = ((name, matrix(name, values)) for name, values in arrays.items())
+    if A.shape != B.shape:
+        raise InputError(f"{one} has shape {A.shape} and {other} {B.shape}; both must be the same (n, m)")
+    return A, B
+
+
+def _fields_and_factors(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The weights, and the factors of a set of stimuli, or those that were passed in."""
+    if isinstance(stimulus, np.ndarray | list | tuple):
+        factors, of = matrix("stimulus", stimulus, "(factors, m)"), "the factors"
+    elif hasattr(stimulus, "factors") and not isinstance(stimulus, type):
         factors, of = stimulus.factors(), repr(stimulus)
     else:
         known = [name for name, cls in vars(stimuli).items() if hasattr(cls, "factors")]
-        raise InputError(f"stimulus is {stimulus!r}; it must be a set of known factors: {', '.join(known)}")
-    if np.ndim(W) != 2 or np.shape(W)[1] != factors.shape[1]:
-        raise InputError(f"W has shape {np.shape(W)}; {of} needs (n, {factors.shape[1]})")
-    return factors
+        raise InputError(f"stimulus is {shown(stimulus)}; it must be a set of known factors: {', '.join(known)}")
+    W = matrix("W", W)
+    if W.shape[1] != factors.shape[1]:
+        raise InputError(f"W has shape {W.shape}; {of} needs (n, {factors.shape[1]})")
+    return W, factors
+
+
+def _cosines_of_rows(**arrays: np.ndarray) -> np.ndarray:
+    A, B = map(_directions, _alike(**arrays))
+    return np.einsum("ij,ij->i", A, B).clip(-1, 1)
 
 
 def _directions(rows: np.ndarray) -> np.ndarray:
@@ -346,4 +358,4 @@ def _directions(rows: np.ndarray) -> np.ndarray:
 
 def _cosines(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """cos(a, b) for each row a of A and each row b of B; 0 where one of them is zero."""
-    return _directions(np.asarray(A, np.float64)) @ _directions(np.asarray(B, np.float64)).T
+    return _directions(A) @ _directions(B).T

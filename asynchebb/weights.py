@@ -9,15 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from asynchebb.checks import InputError, added_later, at_least, checked, positive, true_or_false
-
-
-def _neurons_or_none(name: str, value: object) -> None:
-    try:
-        if value is not None:
-            at_least(1)(name, value)
-    except InputError as error:
-        raise InputError(f"{error}, or None") from None
+from asynchebb.checks import added_later, at_least, checked, or_none, positive, true_or_false
 
 
 @dataclass(frozen=True)
@@ -39,7 +31,7 @@ class Exponential:
 
 
 @dataclass(frozen=True)
-@checked(rectified=true_or_false, scale=positive, shrinks_from=_neurons_or_none)
+@checked(rectified=true_or_false, scale=positive, shrinks_from=or_none(at_least(1)))
 class Gaussian:
     """Standard normal weights made non-negative by taking absolute values or by rectification (App. D).
 

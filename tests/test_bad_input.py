@@ -80,7 +80,7 @@ def with_value(value):
         (lambda: ah.Run(NETWORK, ah.Phase(ah.FromArray(X), 5), seed=-1), "seed is -1"),
         (lambda: ah.Run(NETWORK, ah.Phase(ah.FromArray(X), 5), trace=("W",)), "trace names 'W'"),
         (lambda: ah.Run(NETWORK, ah.Phase("Crossbars", 5)), "stimulus is 'Crossbars'; it must be a value with sample"),
-        (lambda: ah.metrics.gini(np.array([-1.0])), "activity holds -1.0; it must be finite"),
+        (lambda: ah.metrics.gini(np.array([-1.0])), "activity holds -1.0; all must be at least 0"),
         (lambda: ah.metrics.weight_similarity(X, X.T), "both must be the same"),
         (lambda: ah.metrics.count_fields(X, ah.Digits(2)), "must be a set of known factors: Crossbars, Bars"),
         (lambda: ah.metrics.count_fields(X, ah.Crossbars(6)), r"W has shape \(3, 4\); .* needs \(n, 36\)"),

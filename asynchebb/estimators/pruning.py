@@ -12,11 +12,10 @@ from asynchebb.network import NEVER_UPDATED, State
 def useful(state: State, activity: np.ndarray, similarity: float) -> np.ndarray:
     """The neurons that have learned and are active; of those with almost the same field, the most active."""
     trained = np.flatnonzero((state.c < NEVER_UPDATED) & (activity > 0))
-    by_activity = trained[np.argsort(-activity[trained], kind="stable")]
-    kept = np.sort(by_activity[~metrics.duplicates(state.W[by_activity], similarity)])
-    if not len(kept):
+    if not len(trained):
         raise InputError("X activates no trained neuron, so none would be left; it must hold data like those learned")
-    return kept
+    by_activity = trained[np.argsort(-activity[trained], kind="stable")]
+    return np.sort(by_activity[~metrics.duplicates(state.W[by_activity], similarity)])
 
 
 def only(state: State, kept: np.ndarray) -> State:
