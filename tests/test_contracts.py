@@ -1,5 +1,6 @@
 """The contracts: mypy reads the typed lists below, and every variant in the package fulfils its own."""
 
+import inspect
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -37,6 +38,36 @@ EXECUTORS: list[type[contracts.Executor]] = [Local, OnDask, OnSlurm, ThreadPoolE
         ("stimulus", contracts.Stimulus, [*STIMULI, *FACTORED]),
     ],
 )
-def test_every_variant_is_listed_above_and_fulfils_its_contract(kind, contract, listed):
+def test_every_variant_is_listed_above_and_has_the_members_of_its_contract(kind, contract, listed):
     assert {type(value) for value in listed} == {*notation.variants(kind).values()}
     assert all(isinstance(value, contract) for value in listed) and not isinstance(object(), contract)
+
+
+@pytest.mark.parametrize("dynamics", [one for one in DYNAMICS if getattr(one, "additive", False)], ids=repr)
+def test_silent_steps_of_additive_dynamics_are_one_step_with_their_summed_drive(dynamics):
+    rest, _ = dynamics.step(np.linspace(-2, 0, 50), 0.0)
+    assert np.array_equal(dynamics.step(rest, 0.0)[0], rest)
+    drives, u = -np.random.default_rng(0).random((7, 50)), rest
+    for drive in drives:
+        u, y = dynamics.step(u, drive)
+        assert not y.any()
+    np.testing.assert_allclose(u, dynamics.step(rest, drives.sum(axis=0))[0], rtol=1e-12, atol=1e-15)
+    u, y = dynamics.step(0.3, np.linspace(-100, 100, 50))  # a larger drive never gives less
+    assert (np.diff(u) >= 0).all() and (np.diff(y) >= 0).all() and y[0] == 0 < y[-1]
+
+
+@pytest.mark.parametrize("dynamics", SPIKES, ids=repr)
+def test_between_spikes_a_rate_falls_by_the_decay_that_its_dynamics_name(dynamics):
+    y = np.linspace(0, 5, 50)
+    given = {"u_i": np.full(50, -0.05), "y_i": y, "drive_i": 0.0, "h_i": 0.0, "noise_i": 0.999}
+    after = dynamics.step(*(given[name] for name in inspect.signature(dynamics.step).parameters))
+    assert not after[-1].any()
+    np.testing.assert_allclose(after[1], dynamics.decay * y, rtol=1e-12)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=repr)
+def test_steps_are_counted_from_the_last_update(schedule):
+    y, c, k, n = (each.ravel() for each in np.meshgrid([0, 0.5, 2], [0, 99, 100, 101], [0, 8, 9], [0, 2, 3]))
+    given = {"y_i": y, "n_i": n, "c_i": c, "k": k, "hold": 10}
+    gate, count = schedule.gate(*(given[name] for name in inspect.signature(schedule.gate).parameters))
+    assert np.array_equal(count + 0 * c, np.where(gate, 0, c + 1))
