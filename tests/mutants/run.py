@@ -1,0 +1,241 @@
+"""Do the tests notice? Change one place of a module at a time, in a copy of the tree, and run the tests meant for it.
+
+`python tests/mutants/run.py [module …]` prints how many mutants the tests kill, and the survivors for which
+survivors.md has no reason; if there are any, it fails. Cosmic Ray makes the mutants (`make mutants` installs it). A
+fork of this process, which has imported all packages that the tests need but asynchebb, runs the tests on each.
+"""
+
+import ast
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+LOG = 4000  # the last characters of what tests print
+# Cosmic Ray replaces each operator by all others. One or two of them say whether a test looks.
+BINARY = [
+    "Add_Sub",
+    "Sub_Add",
+    "Mul_Div",
+    "Div_Mul",
+    "FloorDiv_Mul",
+    "Mod_Mul",
+    "Pow_Mul",
+    "BitAnd_BitOr",
+    "BitOr_BitAnd",
+]
+COMPARISONS = [
+    "Eq_NotEq",
+    "Eq_GtE",
+    "Eq_LtE",
+    "NotEq_Eq",
+    "NotEq_Gt",
+    "NotEq_Lt",
+    "Gt_GtE",
+    "Gt_LtE",
+    "GtE_Gt",
+    "GtE_Lt",
+]
+COMPARISONS += ["Lt_LtE", "Lt_GtE", "LtE_Lt", "LtE_Gt", "Is_IsNot", "IsNot_Is"]
+OPERATORS = [
+    *(f"ReplaceBinaryOperator_{pair}" for pair in BINARY),
+    *(f"ReplaceComparisonOperator_{pair}" for pair in COMPARISONS),
+    *(f"ReplaceUnaryOperator_Delete_{sign}" for sign in ("Not", "USub", "Invert")),
+    *(
+        "NumberReplacer",
+        "AddNot",
+        "ReplaceAndWithOr",
+        "ReplaceOrWithAnd",
+        "ReplaceTrueWithFalse",
+        "ReplaceFalseWithTrue",
+    ),
+    *("RemoveDecorator", "ExceptionReplacer", "ReplaceBreakWithContinue", "ReplaceContinueWithBreak"),
+    "ZeroIterationForLoop",
+]
+# The tests that are meant for each module, and what pytest is to choose of them: nothing that takes seconds.
+TESTS: dict[str, list[str]] = {
+    "rules.py": ["tests/test_pinned.py", "tests/test_model.py", "-k", "reference and not splitting and not cut"],
+}
+
+
+class Mutant(NamedTuple):
+    where: str  # the function or class
+    before: str  # the lines that change, without indentation
+    after: str
+    code: str  # of the whole module
+
+    @property
+    def line(self) -> str:
+        """How survivors.md lists it."""
+        return f"- {self.where}: ``{self.before}`` → ``{self.after}``"
+
+
+def mutants(module: Path) -> Iterator[Mutant]:
+    """All of a module, but those in annotations, which nothing evaluates."""
+    from cosmic_ray.ast import get_ast
+    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.plugins import get_operator
+
+    code = module.read_text(encoding="utf-8")
+    unseen = [*_annotations(code)]
+    for name in OPERATORS:
+        operator = get_operator(f"core/{name}")()
+        for number, (start, end) in enumerate(_positions(operator, get_ast(code))):
+            if not any(first <= start and end <= last for first, last in unseen):
+                mutated = mutate_code(code, operator, number)
+                yield Mutant(_definition(code, start[0]), *_difference(code, mutated), mutated)
+
+
+def _positions(operator, node):
+    """In the order in which Cosmic Ray numbers them."""
+    yield from operator.mutation_positions(node)
+    for child in getattr(node, "children", ()):
+        yield from _positions(operator, child)
+
+
+def _annotations(code: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    assert "from __future__ import annotations" in code
+    for node in ast.walk(ast.parse(code)):
+        for name in ("annotation", "returns"):
+            if (found := getattr(node, name, None)) is not None:
+                yield (found.lineno, found.col_offset), (found.end_lineno, found.end_col_offset)
+
+
+def _definition(code: str, line: int) -> str:
+    """The innermost class and function around this line, or its decorators."""
+    names = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            if first <= line <= node.end_lineno:
+                names.append(node.name)
+    return ".".join(names) or "module"
+
+
+def _difference(code: str, mutated: str) -> tuple[str, str]:
+    before, after = code.splitlines(), mutated.splitlines()
+    while before and after and before[0] == after[0]:
+        del before[0], after[0]
+    while before and after and before[-1] == after[-1]:
+        del before[-1], after[-1]
+    return tuple(" ".join(line.strip() for line in lines) for lines in (before, after))
+
+
+def test(tree: Path, arguments: Sequence[str], limit: float) -> tuple[int, str, set[str]]:
+    """Run pytest in a fork: its exit status, or -1 after so many seconds, what it printed, and what it imported."""
+    with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as imported:
+        child = os.fork()
+        if not child:
+            _in_child(tree, arguments, printed, imported)
+        watched = os.pidfd_open(child)
+        ended, *_ = select.select([watched], [], [], limit)
+        os.close(watched)
+        if not ended:
+            os.killpg(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        for file in (printed, imported):
+            file.seek(0)
+        code = os.waitstatus_to_exitcode(status) if ended else -1
+        return code, printed.read()[-LOG:], {*imported.read().split()}
+
+
+def _in_child(tree, arguments, printed, imported):
+    status = 99
+    try:
+        os.setpgid(0, 0)
+        os.dup2(printed.fileno(), 1)
+        os.dup2(printed.fileno(), 2)
+        os.chdir(tree)
+        sys.path.insert(0, str(tree))
+        import pytest
+
+        options = ["-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=short", "-W", "ignore"]
+        status = int(pytest.main([*options, *arguments]))
+        imported.write(" ".join(sys.modules))
+        imported.flush()
+        sys.stdout.flush()
+    finally:
+        os._exit(status)
+
+
+def copy(to: Path) -> Path:
+    """The files that git knows, as they are now."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file() and not name.startswith("docs/images"):
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, to / name)
+    return to
+
+
+def listed(module: str) -> set[str]:
+    """The survivors of a module for which survivors.md has a reason."""
+    text = (HERE / "survivors.md").read_text(encoding="utf-8")
+    section = re.search(rf"^## {re.escape(module)}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    return {line for line in section[1].splitlines() if line.startswith("- ")} if section else set()
+
+
+def run(module: str, tree: Path) -> tuple[list[str], dict[str, int]]:
+    """The survivors without a reason, and how many mutants had which end."""
+    arguments, began = TESTS[module], time.perf_counter()
+    code, printed, names = test(tree, arguments, 600)  # also writes bytecode, which mutants then have
+    if code:
+        sys.exit(f"{module}: its tests fail without a mutation\n{printed}")
+    for name in sorted(names):
+        if name.partition(".")[0] not in ("asynchebb", "conftest", "tests", "__main__", "test") and "test_" not in name:
+            with suppress(Exception):
+                import_module(name)
+    print(f"{module}: its tests take {time.perf_counter() - began:.1f} s", flush=True)
+    sys.dont_write_bytecode = True  # that of two mutants of one second could not be told apart
+    file, known, found = tree / "asynchebb" / module, listed(module), []
+    whole, ends = file.read_text(encoding="utf-8"), {"killed": 0, "survived": 0, "hung": 0}
+    for bytecode in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
+        bytecode.unlink()
+    seen = set()
+    for mutant in mutants(file):
+        file.write_text(mutant.code, encoding="utf-8")
+        code, printed, _ = test(tree, arguments, 120)
+        ends["hung" if code < 0 else "killed" if code else "survived"] += 1
+        if not code:
+            seen.add(mutant.line)
+            if mutant.line not in known:
+                print(mutant.line, flush=True)
+                found.append(mutant.line)
+    file.write_text(whole, encoding="utf-8")
+    for line in known - seen:
+        print(f"no longer survives: {line}")
+    print(f"{module}: {ends}, {time.perf_counter() - began:.0f} s", flush=True)
+    return found, ends
+
+
+def main(modules: Sequence[str]) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        tree, new, table = (
+            copy(Path(folder)),
+            [],
+            ["| module | mutants | killed | survived | hung |", "| --- " * 5 + "|"],
+        )
+        for module in modules or TESTS:
+            found, ends = run(module, tree)
+            new += found
+            table.append(f"| {module} | {sum(ends.values())} | {' | '.join(map(str, ends.values()))} |")
+            sys.dont_write_bytecode = False
+        print("\n".join(table))
+    return bool(new)
+
+
+if __name__ == "__main__":
+    os.environ |= {"OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    sys.exit(main(sys.argv[1:]))
