@@ -120,24 +120,25 @@ def _trained(
             notes["curve"].append([shown, _error_of_weights(network, test)])
             course.add(network)
 
+    def save(to: Path) -> None:
+        course.save()  # first: a course that is ahead of the model is cut when it is read, one that is behind has gaps
+        model_file.write(model, to, notes)
+
     try:
         measure(network.n_samples_seen_)  # an interruption may have come before this
         for shown in network.iter_fit(X, resume=True):
             on_progress(shown, total)
             measure(shown)
             if time.monotonic() - saved_at > SAVE_EVERY and shown < total:
-                model_file.write(model, part, notes)
-                course.save()
+                save(part)
                 saved_at = time.monotonic()
     except KeyboardInterrupt:
         if network.n_samples_seen_ < total:
-            model_file.write(model, part, notes)
-            course.save()
+            save(part)
         raise
     on_progress(total, total)
     if not file.exists():
-        course.save()
-        model_file.write(model, file, notes)
+        save(file)
     part.unlink(missing_ok=True)
     return model, notes, course
 
@@ -218,6 +219,8 @@ def encode(
             if out.suffix == ".npy"
             else np.empty((samples, neurons), np.float32)
         )
+        if out.suffix == ".npy":  # or a full disk kills the process when it touches a page that has no place
+            files.reserve(temporary, temporary.stat().st_size)
         for start in range(0, samples, ROWS):
             codes[start : start + ROWS] = model.transform(data.X[start : start + ROWS])
             on_progress(min(start + ROWS, samples), samples)
