@@ -64,9 +64,17 @@ OPERATORS = [
     *("RemoveDecorator", "ExceptionReplacer", "ReplaceBreakWithContinue", "ReplaceContinueWithBreak"),
     "ZeroIterationForLoop",
 ]
-# The tests that are meant for each module, and what pytest is to choose of them: nothing that takes seconds.
-TESTS: dict[str, list[str]] = {
-    "rules.py": ["tests/test_pinned.py", "tests/test_model.py", "-k", "reference and not splitting and not cut"],
+# The tests that are meant for each module, by their files and by what pytest chooses of them (-k). All of a module's
+# take a few seconds at most.
+TESTS = {
+    "rules.py": ("pinned model", "version or defaults or (reference and (printed or never_negative))"),
+    "schedules.py": (
+        "pinned contracts model spiking bad_input",
+        "version or defaults or steps_are or in_a_sentence or (reference and (apart or burst or last_step or spikes))",
+    ),
+    "reproduction/claims.py": ("experiments", "a_claim or overall"),
+    "reproduction/results.py": ("margins results experiments", "margin or results or fate or products"),
+    "metrics.py": ("metrics measures", "not cpu and not gpu"),
 }
 
 
@@ -189,7 +197,8 @@ def listed(module: str) -> set[str]:
 
 def run(module: str, tree: Path) -> tuple[list[str], dict[str, int]]:
     """The survivors without a reason, and how many mutants had which end."""
-    arguments, began = TESTS[module], time.perf_counter()
+    (files, chosen), began = TESTS[module], time.perf_counter()
+    arguments = [*(f"tests/test_{name}.py" for name in files.split()), "-k", chosen]
     code, printed, names = test(tree, arguments, 600)  # also writes bytecode, which mutants then have
     if code:
         sys.exit(f"{module}: its tests fail without a mutation\n{printed}")
