@@ -21,6 +21,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from test_equations import Saturating
 
 import asynchebb as ah
+from asynchebb.engines import reference
 from asynchebb.estimators.rows import NORM
 
 X, LABELS = load_digits(return_X_y=True)
@@ -199,6 +200,15 @@ def test_a_sample_that_would_ruin_the_weights_is_refused_and_nothing_is_lost():
     assert same(model, small().partial_fit(X[:50]))
 
 
+def test_a_sample_may_be_a_hundred_times_as_strong_as_the_strongest_usual_one_and_no_stronger():
+    direction = np.ones((1, 64)) / 8
+    model = small(scale=2.0, engine="reference").partial_fit(X[:5])
+    model.partial_fit(99.9 * NORM * 2.0 * direction)
+    with pytest.raises(ValueError, match="it would ruin the weights"):
+        model.partial_fit(100.1 * NORM * 2.0 * direction)
+    assert model.n_samples_seen_ == 6
+
+
 def test_a_few_outliers_do_not_weaken_the_others_and_are_named(tmp_path):
     data = X[:400].copy()
     clean = small(max_iter=3).fit(data)
@@ -219,6 +229,23 @@ def test_a_few_outliers_do_not_weaken_the_others_and_are_named(tmp_path):
     many = X[:400] * np.where(np.arange(400) % 10 == 0, 1000, 1)[:, None]  # these are no outliers, but how the data are
     with pytest.warns(ah.Outliers, match="40 of 400 samples have more than 10 times the median norm, too many"):
         assert small().begin(many).scale_ > 100 * clean.scale_
+
+
+def test_a_ctrl_c_while_the_engine_runs_waits_until_its_samples_are_counted(monkeypatch):
+    model = small(engine="reference").partial_fit(X[:20])
+    advance = reference.advance
+
+    def interrupted(*arguments):
+        after = advance(*arguments)
+        signal.raise_signal(signal.SIGINT)
+        return after
+
+    monkeypatch.setattr(reference, "advance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(X[20:40])
+    monkeypatch.undo()
+    whole = small(engine="reference").partial_fit(X[:20]).partial_fit(X[20:40])
+    assert model.n_samples_seen_ == 40 and same(model, whole)
 
 
 def test_a_ctrl_c_parts_no_state_from_its_count(tmp_path):

@@ -44,6 +44,8 @@ def test_a_claim_holds_if_all_its_parts_do_for_the_mean_over_seeds():
     assert verdict.mean == {"a": 2, "b": 0} and verdict.sd == {"a": 1, "b": 0}
     assert verdict.parts == {"a": True, "b": False}
     assert judge(TWO_PARTS, {"a": [1], "b": [0]}).sd == {"a": None, "b": None}
+    uneven = judge(TWO_PARTS, {"a": [0, 4], "b": [2]})  # only the first seed has both
+    assert uneven.seeds == {"a": 0, "b": 1} and uneven.sd == {"a": pytest.approx(8**0.5), "b": None}
     given = TWO_PARTS._replace(parts=[TWO_PARTS.parts[0]._replace(is_given=True), TWO_PARTS.parts[1]])
     assert judge(given, {"a": [2], "b": [0]}).holds == FAILS and judge(given, {"a": [0], "b": [2]}).holds == IN_PART
 
@@ -67,6 +69,12 @@ def test_overall_counts_the_presets_reading_first(preset, other, expected):
         "other": judge(TWO_PARTS, {})._replace(holds=other),
     }
     assert overall(verdicts, PRESET) == expected
+
+
+def test_readings_that_disagree_without_the_presets_hold_in_part():
+    one, other = (judge(TWO_PARTS, {})._replace(holds=holds) for holds in (HOLDS, FAILS))
+    assert overall({"one": one, "other": other}, PRESET) == IN_PART
+    assert overall({"one": one, "same": one}, PRESET) == HOLDS
 
 
 def test_every_claim_of_the_paper_is_judged():
