@@ -6,7 +6,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 CODE := asynchebb tests benchmarks examples docs/conf.py docs/look.py docs/paper_page.py docs/extensions conftest.py  # what a user leaves in the clone is not ours to check
 
-.PHONY: help setup reproduce paper paper-page search live test check docs docs-serve tutorials bench bench-gpu bench-live sweep compare
+.PHONY: help setup reproduce paper paper-page search live test test-all fuzz flips torture mutants check docs docs-serve tutorials bench bench-gpu bench-live sweep compare
 .PHONY: examples pictures screenshots graph lowest release-check lock clean
 
 help:
@@ -16,6 +16,11 @@ help:
 	@echo "make search      search hundreds of settings for one that reproduces figures 1, 2 and 3 together (retention/)"
 	@echo "make live        watch a network learn in the browser"
 	@echo "make test        lint, type checks, all tests, and the code blocks in the documentation"
+	@echo "make test-all    the same, with all slow tests, tutorials, damaged files and odd arguments (half an hour)"
+	@echo "make fuzz        call everything with odd arguments, 12,000 times; ARGS='--seed 7 --cases 1000' draws others"
+	@echo "make flips       damage 2,500 saved files, one byte each; ARGS='--seed 7' draws others"
+	@echo "make torture     kill each command a hundred times and compare what it leaves; ARGS='--seed 7 --only run'"
+	@echo "make mutants     see whether tests notice small changes of the code (an hour; tests/mutants/survivors.md)"
 	@echo "make check       lint, type checks and the tests that need no compiling, in less than a minute"
 	@echo "make docs        the documentation as a site, with tutorials that are run (site/index.html)"
 	@echo "make docs-serve  the same, opened in a browser"
@@ -69,6 +74,15 @@ test: setup
 	$(BIN)/ruff format --check $(CODE)
 	$(TYPES) & types=$$!; $(BIN)/python -m pytest -n 2 --dist worksteal tests && wait $$types  # mypy needs one core, and a while
 	$(DOCUMENTS) README.md docs/*.md docs/tutorials/ten_minutes.md  # `make tutorials` runs the others
+
+# What is too slow for every change: half an hour on two cores.
+test-all: setup
+	ASYNCHEBB_ALL=1 $(MAKE) test
+	$(MAKE) tutorials flips fuzz
+
+ARGS :=
+fuzz flips torture: setup
+	$(BIN)/python -m tests.$@ $(ARGS)
 
 # The edit loop: what needs no compiling.
 QUICK := bad_input contracts documentation experiments grid metrics model modules oracles stimuli

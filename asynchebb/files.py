@@ -6,10 +6,13 @@ import errno
 import hashlib
 import json
 import os
+import re
+import socket
 import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -30,9 +33,12 @@ UNREADABLE = (
 def atomic(path: Path, folder: Path, sealed: bool = False) -> Iterator[Path]:
     """Yield a temporary name in this folder; rename the file to `path` once it is complete and on disk.
 
-    The name is nobody else's, be it another thread or another container's process of the same number.
+    The temporary files that killed processes have left in the folder are removed.
     """
-    temporary = folder / f".{path.name}.{uuid.uuid4().hex}"
+    for left in folder.glob(".*"):
+        if is_left_over(".".join(left.name.rsplit(".", 3)[1:])):
+            left.unlink(missing_ok=True)
+    temporary = folder / f".{path.name}.{mark()}"
     try:
         yield temporary
         if sealed:
@@ -53,6 +59,46 @@ def _sync(path: Path) -> None:
             os.close(descriptor)
 
 
+MARK = r"[0-9a-f]{12}\.\d+\.[0-9a-f]{8}"  # the place, the process, and one of its calls
+
+
+def mark() -> str:
+    """Make a name that no other call has: no other thread's, and no process's of this number in another container."""
+    return f"{place()}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
+
+
+def is_left_over(mark: str) -> bool:
+    """Is this the mark of a process that ran here and is dead?"""
+    return bool(re.fullmatch(MARK, mark)) and mark.startswith(place()) and not is_alive(int(mark.split(".")[1]))
+
+
+@cache
+def place() -> str:
+    """Where this process runs: the same for all that see each other's process ids. Containers may share a host's name,
+    and number their processes alike."""
+    sources = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
+    known = [os.readlink(one) if one.is_symlink() else one.read_text() for one in sources if os.path.lexists(one)]
+    return hashlib.sha256(repr((socket.gethostname(), known)).encode()).hexdigest()[:12]
+
+
+def is_alive(process: int) -> bool:
+    """Is this process alive on this machine? A zombie is not."""
+    if Path("/proc/self/stat").exists():
+        try:
+            return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        except OSError:
+            return False
+    if os.name != "posix":
+        return True  # its claim will expire if it is dead
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's process
+        return True
+    return True
+
+
 def write_text(path: Path, text: str) -> None:
     with atomic(path, path.parent) as temporary:
         temporary.write_text(text, encoding="utf-8")
@@ -60,10 +106,8 @@ def write_text(path: Path, text: str) -> None:
 
 def seal(path: Path) -> None:
     """Append a digest of all the file's bytes. Readers of NetCDF and zip files take no notice of it."""
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    with open(path, "ab") as file:
-        file.write(SEAL + digest.encode())
+    with open(path, "r+b") as file:
+        file.write(SEAL + hashlib.file_digest(file, "sha256").hexdigest().encode())
 
 
 def is_whole(path: Path) -> bool:
@@ -135,7 +179,7 @@ def _text(content: dict[str, Any]) -> str:
 def reserve(path: Path, size: int) -> None:
     """Take so many bytes of disk for the file now: HDF5 crashes if there is no room for what it has already taken."""
     if hasattr(os, "posix_fallocate"):
-        with open(path, "ab") as file:
+        with open(path, "r+b") as file:
             try:
                 os.posix_fallocate(file.fileno(), 0, size)
             except OSError as error:

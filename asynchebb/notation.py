@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from asynchebb import dynamics, rules, schedules, stimuli, weights
-from asynchebb.checks import InputError
+from asynchebb.checks import InputError, shown
 from asynchebb.measures import Measure
 
 # The module that defines the variants of each kind; all lists of variants are read from these.
@@ -58,13 +58,8 @@ def parse_named(kind: str, text: str) -> Any:
 def _value(kind: str, text: str, expression: str, names: dict[str, type]) -> Any:
     value = _build(kind, _expression(kind, expression), names, text)
     if type(value).__name__ not in names:
-        raise InputError(f"{kind} is {_short(text)}; it must be one of {', '.join(names)}")
+        raise InputError(f"{kind} is {shown(text)}; it must be one of {', '.join(names)}")
     return value
-
-
-def _short(text: str) -> str:
-    """As much of a text as fits in an error's sentence."""
-    return repr(text if len(text) <= 100 else f"{text[:100]}…")
 
 
 def parse_measure(text: str) -> Any:
@@ -104,7 +99,7 @@ def _expression(kind: str, text: str) -> ast.expr:
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # of null bytes; of too many brackets
-        raise InputError(f"{kind} is {_short(text)}; it must be written like Name(field=value)") from None
+        raise InputError(f"{kind} is {shown(text)}; it must be written like Name(field=value)") from None
 
 
 def _build(kind: str, node: ast.expr, names: dict[str, type], text: str) -> Any:
@@ -115,22 +110,22 @@ def _build(kind: str, node: ast.expr, names: dict[str, type], text: str) -> Any:
         try:
             return ast.literal_eval(node)
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-            raise InputError(f"{kind} is {_short(text)}; it must be written like Name(field=value)") from None
+            raise InputError(f"{kind} is {shown(text)}; it must be written like Name(field=value)") from None
     if name not in names:
         near = difflib.get_close_matches(name.lower(), [known.lower() for known in names], 1)
         hint = next((f" (did you mean {known}?)" for known in names if [known.lower()] == near), "")
-        raise InputError(f"{kind} is {_short(name)}; it must be one of {', '.join(names)}{hint}")
+        raise InputError(f"{kind} is {shown(name)}; it must be one of {', '.join(names)}{hint}")
     cls = names[name]
     arguments = [_build(kind, argument, names, text) for argument in getattr(node, "args", [])]
     given = getattr(node, "keywords", [])
     if any(keyword.arg is None for keyword in given):
-        raise InputError(f"{kind} is {_short(text)}; it must be written like Name(field=value), without **")
+        raise InputError(f"{kind} is {shown(text)}; it must be written like Name(field=value), without **")
     keywords = {keyword.arg: _build(kind, keyword.value, names, text) for keyword in given}
     try:
         inspect.signature(cls).bind(*arguments, **keywords)
     except TypeError as error:
         fields = ", ".join(inspect.signature(cls).parameters) or "none"
-        raise InputError(f"{kind} is {_short(text)}: {error}; the fields of {name} are: {fields}") from None
+        raise InputError(f"{kind} is {shown(text)}: {error}; the fields of {name} are: {fields}") from None
     return cls(*arguments, **keywords)
 
 

@@ -87,6 +87,26 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
     assert file.read_text() == "first" and [*tmp_path.iterdir()] == [file]
 
 
+def test_what_a_killed_process_has_left_of_a_file_is_removed_when_it_is_written_again(tmp_path):
+    program = """
+import os, sys
+from pathlib import Path
+from asynchebb import files
+with files.atomic(Path(sys.argv[1]), Path(sys.argv[1]).parent) as temporary:
+    temporary.write_text("half")
+    os.kill(os.getpid(), 9)
+"""
+    file, others = tmp_path / "x.txt", [tmp_path / ".x.txt.mine", tmp_path / f".x.txt.{'0' * 12}.1.01234567"]
+    for other in others:  # a file of the user's, and one of a process elsewhere
+        other.write_text("")
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", program, file])
+        [left] = {*tmp_path.iterdir()} - {*others}
+        assert left.read_text() == "half"
+    files.write_text(file, "whole")
+    assert {*tmp_path.iterdir()} == {file, *others} and file.read_text() == "whole"
+
+
 def test_threads_that_record_the_same_run_at_once_all_get_it(tmp_path):
     for trial in range(4):
         out, start = tmp_path / str(trial), threading.Barrier(4)
@@ -108,27 +128,27 @@ def test_a_run_that_another_container_computes_is_left_to_it(tmp_path, monkeypat
     identity = "0" * 20
     with folder.claimed(at, identity):
         assert not folder.abandoned(at.file(identity, "claim"))
-        monkeypatch.setattr(folder, "_alive", lambda process: False)
+        monkeypatch.setattr(files, "is_alive", lambda process: False)
         assert folder.abandoned(at.file(identity, "claim"))  # of a process that is dead here
-        monkeypatch.setattr(folder, "place", lambda: "same-name-other-container")
+        monkeypatch.setattr(files, "place", lambda: "0" * 12)
         assert not folder.abandoned(at.file(identity, "claim"))  # there, processes have other numbers
         theirs = at.write_runs("0" * 12, [a_run()])
         monkeypatch.undo()
-        monkeypatch.setattr(folder, "_alive", lambda process: False)
+        monkeypatch.setattr(files, "is_alive", lambda process: False)
         at.tidy()
         assert theirs.exists()
     theirs.unlink()
 
 
 def test_place_tells_containers_of_one_name_apart():
-    here = "from asynchebb.sweeps.folder import place; print(place())"
+    here = "from asynchebb.files import place; print(place())"
     [first, again] = [subprocess.run([sys.executable, "-c", here], capture_output=True, text=True).stdout for _ in "12"]
-    assert first == again and first.startswith(os.uname().nodename)
+    assert first == again and len(first) == 13
     command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", here]
     other = subprocess.run(command, capture_output=True, text=True)
     if other.returncode:
         pytest.skip(f"processes cannot be given numbers of their own here: {other.stderr.strip()}")
-    assert other.stdout != first and other.stdout.startswith(os.uname().nodename)
+    assert other.stdout != first and len(other.stdout) == 13
 
 
 @pytest.mark.parametrize("bad", ["../../victim/letter", "*", "../../victim/*", "", "0" * 19, "0" * 20 + "/x", 3, None])

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import textwrap
 import time
-from contextlib import suppress
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from packaging.version import Version
 from test_cli import COMMAND, call, call_here, refused
 
 import asynchebb as ah
+from asynchebb import files
 from asynchebb.runs.saved import summary
 from asynchebb.sweeps import Folder, folder, grid
 from asynchebb.sweeps.dataset import table
@@ -328,7 +329,7 @@ def test_a_sweep_that_is_killed_takes_its_workers_along_and_goes_on_when_started
     process.kill()
     process.wait()
     deadline = time.monotonic() + 20
-    while any(folder._alive(worker) for worker in busy):
+    while any(files.is_alive(worker) for worker in busy):
         assert time.monotonic() < deadline, "workers outlive the sweep"
         time.sleep(0.1)
     time.sleep(1)  # one that was between two runs ends as soon
@@ -347,7 +348,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path, undisturbed):
     _, said = process.communicate()
     assert process.returncode == 130 and "Traceback" not in said, said
     assert "the same command resumes" in said
-    assert not any(folder._alive(worker) for worker in busy)
+    assert not any(files.is_alive(worker) for worker in busy)
     assert not [*(tmp_path / "F" / "runs").glob("*.claim")]
     assert call("sweep", "run", *LONGER, "--out", tmp_path / "F").returncode == 0
     assert same_folders(tmp_path / "F", undisturbed)

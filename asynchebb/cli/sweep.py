@@ -294,7 +294,8 @@ def rm(
     at = Folder(folder)
     points = at.points(grid)
     if not yes:
-        typer.confirm(f"Delete {grid} ({points.axes_in_words}) and its runs?", abort=True)
+        runs = f"{len(at.runs_of(grid)):,} runs, which no other sweep shares, from {at.runs}"
+        typer.confirm(f"Delete {grid} ({points.axes_in_words}) and the files of {runs}?", abort=True)
     typer.echo(f"{at.remove_grid(grid):,} runs deleted from {folder}")
 
 

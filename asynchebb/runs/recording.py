@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from asynchebb import engines, equations, files, notation, provenance
+from asynchebb import checks, engines, equations, files, notation, provenance
 from asynchebb import progress as display
-from asynchebb.checks import InputError
+from asynchebb.checks import InputError, function, instance, true_or_false
 from asynchebb.contracts import Call
 from asynchebb.files import atomic, make_writable
 from asynchebb.network import State
@@ -67,8 +67,9 @@ def record(
     >>> dataset.step.values  # from the untrained network to the end
     array([   0, 1000, 2000])
     """
-    if not isinstance(run, Run):
-        raise InputError(f"run is {run!r}; it must be a Run")
+    instance("run", run, Run)
+    function("on_progress", on_progress)
+    true_or_false("progress", progress)
     with display.shown("steps") if progress else nullcontext(None) as begin:
         update = begin and begin("training", run.steps_with_tests)
 
@@ -104,7 +105,8 @@ def saving(
     _check_unchanged(run)
     try:
         if not file.exists():
-            make_writable("path", folder.parent, folder)
+            make_writable("path", folder.parent, folder.parent)
+            _make(folder)
             parts, diverged = yield from _run(run, engine, folder, on_progress)
             _check_unchanged(run)
             attributes = _attributes(run, engine, diverged)
@@ -170,7 +172,7 @@ def _run(
 
 def file_of(run: Run, path: str | Path) -> Path:
     """`path`, or in the folder `path` a name that a person can read, which ends in the run's identity."""
-    path = Path(path)
+    path = checks.path("path", path)
     if path.suffix == ".nc":
         return path
     files.is_folder("out", path, ".nc")
@@ -189,6 +191,13 @@ def _finished(run: Run, file: Path) -> xarray.Dataset:
 
 def _parts_folder(file: Path) -> Path:
     return file.with_suffix(".parts")
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except FileExistsError:
+        raise InputError(f"path needs the folder {str(folder)!r}, and there is another file of that name") from None
 
 
 def _part(run: Run, engine: str, folder: Path, number: int) -> Path:
@@ -215,7 +224,7 @@ def _to_save(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _write_part(path: Path, part: Part) -> Path:
-    path.parent.mkdir(exist_ok=True)  # another process may just have removed it, when it was empty
+    _make(path.parent)  # another process may just have removed it, when it was empty
     with (
         _arrays(part) as arrays,
         atomic(path, path.parent, sealed=True) as temporary,

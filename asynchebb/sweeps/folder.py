@@ -23,21 +23,19 @@ import os
 import pickle
 import re
 import shutil
-import socket
 import sys
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from asynchebb import files
-from asynchebb.checks import InputError
+from asynchebb.checks import InputError, shown
 from asynchebb.files import is_folder, make_writable
 from asynchebb.runs.run import Phase, Probe, Run
 
@@ -165,7 +163,7 @@ class Folder:
         import cloudpickle
 
         # Another thread of this process may run the same sweep, and workers read a file once.
-        file = self.grids / f"{name}.{place()}.{os.getpid()}.{uuid.uuid4().hex[:8]}.runs"
+        file = self.grids / f"{name}.{files.mark()}.runs"
         known = cloudpickle.list_registry_pickle_by_value()
         mine = [module for module in _modules(runs) if module.__name__ not in known]
         for module in mine:
@@ -199,8 +197,8 @@ class Folder:
     def points(self, name: str | None = None) -> Points:
         """A sweep in this folder, by default the latest."""
         names = self.grid_names()
-        if name is not None and name not in names:
-            raise InputError(f"grid is {name!r}; the sweeps in {str(self.path)!r} are {', '.join(names)}")
+        if name is not None and (not isinstance(name, str) or name not in names):
+            raise InputError(f"grid is {shown(name)}; the sweeps in {str(self.path)!r} are {', '.join(names)}")
         name = name or names[-1]
         file = self.grids / f"{name}.json"
         content = files.read_json("folder", file)
@@ -259,23 +257,13 @@ def _check_definition(file: Path, content: dict[str, Any]) -> None:
 
 def _is_ours(file: Path) -> bool:
     """Does its name match those of a sweep's files, finished or temporary?"""
-    name = rf"\.?({NAME}|{IDENTITY})\.(json|failed|claim|nc|nc\.damaged|parts|.+\.runs)(\.[0-9a-f]{{32}})?"
+    name = rf"\.?({NAME}|{IDENTITY})\.(json|failed|claim|nc|nc\.damaged|parts|{files.MARK}\.runs)(\.{files.MARK})?"
     return re.fullmatch(name, file.name) is not None
 
 
 def _is_left_over(runs: Path) -> bool:
     """Is the process that wrote these runs dead?"""
-    found = re.fullmatch(rf"{NAME}\.(.+)\.(\d+)\.[0-9a-f]{{8}}\.runs", runs.name)
-    return found is not None and found[1] == place() and not _alive(int(found[2]))
-
-
-@cache
-def place() -> str:
-    """Where this process runs: the same for all that see each other's process ids. Containers may share a host's name,
-    and number their processes alike."""
-    sources = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
-    known = [os.readlink(one) if one.is_symlink() else one.read_text() for one in sources if os.path.lexists(one)]
-    return f"{socket.gethostname()}-{hashlib.sha256(repr(known).encode()).hexdigest()[:8]}"
+    return files.is_left_over(runs.name.partition(".")[2].removesuffix(".runs"))
 
 
 def _modules(runs: Sequence[Run]) -> list[ModuleType]:
@@ -432,7 +420,7 @@ def claimed(folder: Folder, identity: str) -> Iterator[Claim | None]:
         descriptor = os.open(file, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o666)
     try:
         with os.fdopen(descriptor, "w") as out:
-            json.dump({"place": place(), "process": os.getpid()}, out)
+            json.dump({"place": files.place(), "process": os.getpid()}, out)
         yield Claim(file)
     finally:
         file.unlink(missing_ok=True)
@@ -447,24 +435,6 @@ def abandoned(claim: Path) -> bool:
         return False  # it was released just now
     try:
         made_by = json.loads(claim.read_text(encoding="utf-8"))
-        return made_by["place"] == place() and not _alive(int(made_by["process"]))
+        return made_by["place"] == files.place() and not files.is_alive(int(made_by["process"]))
     except (OSError, ValueError, LookupError, TypeError):  # it is being written, or has just been released
         return False
-
-
-def _alive(process: int) -> bool:
-    """Is this process alive on this machine? A zombie is not."""
-    if Path("/proc/self/stat").exists():
-        try:
-            return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-        except OSError:
-            return False
-    if os.name != "posix":
-        return True  # its claim will expire if it is dead
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # another user's process
-        return True
-    return True
