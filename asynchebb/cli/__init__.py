@@ -261,6 +261,8 @@ def main() -> None:
         code = _report("nothing was done", 1)
     except Stopped as error:
         code = _report(f"{error}; finished work is saved, and {RESUME}", 1)
+    except PermissionError as error:
+        code = _report(f"permission denied: {error.filename or error}", 2)
     except (OSError, RuntimeError) as error:
         if not disk_is_full(error):
             raise
