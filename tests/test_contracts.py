@@ -1,6 +1,8 @@
 """The contracts: mypy reads the typed lists below, and every variant in the package fulfils its own."""
 
+import dataclasses
 import inspect
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -43,6 +45,28 @@ def test_every_variant_is_listed_above_and_has_the_members_of_its_contract(kind,
     assert all(isinstance(value, contract) for value in listed) and not isinstance(object(), contract)
 
 
+NUMBERS = [
+    (type(value), field.name)
+    for value in (*DYNAMICS, *RULES, *SCHEDULES, *WEIGHTS, *STIMULI, *FACTORED)
+    for field in dataclasses.fields(value)
+    if field.name not in ("data", "rectified")
+]
+MAY_BE_ZERO = {*("Foldiak.p", "Falconbridge.p", "Asynchronous.r_b", "Asynchronous.r_r", "Bursts.r_r")}
+MAY_BE_ZERO |= {"HomeostaticRelaxing.target", "HomeostaticIntegrateAndFire.target", "Bars.probability"}
+
+
+@pytest.mark.parametrize(("cls", "constant"), NUMBERS)
+def test_no_constant_may_be_negative_and_only_some_may_be_zero(cls, constant):
+    name = f"{cls.__name__}.{constant}"
+    with pytest.raises(ah.InputError, match=rf"^{re.escape(name)} is -1; it must be "):
+        cls(**{constant: -1})
+    if name in MAY_BE_ZERO:
+        assert getattr(cls(**{constant: 0}), constant) == 0
+    else:
+        with pytest.raises(ah.InputError, match=rf"^{re.escape(name)} is 0; it must be "):
+            cls(**{constant: 0})
+
+
 @pytest.mark.parametrize("dynamics", [one for one in DYNAMICS if getattr(one, "additive", False)], ids=repr)
 def test_silent_steps_of_additive_dynamics_are_one_step_with_their_summed_drive(dynamics):
     rest, _ = dynamics.step(np.linspace(-2, 0, 50), 0.0)
@@ -63,6 +87,11 @@ def test_between_spikes_a_rate_falls_by_the_decay_that_its_dynamics_name(dynamic
     after = dynamics.step(*(given[name] for name in inspect.signature(dynamics.step).parameters))
     assert not after[-1].any()
     np.testing.assert_allclose(after[1], dynamics.decay * y, rtol=1e-12)
+
+
+def test_pairs_of_spikes_change_by_eta_whatever_the_rate_and_without_one_by_nothing():
+    eta, _ = ah.SpikePairs(eta=0.5).rate(np.array([0.0, 0.25, 1, 2]), 0.0)
+    assert eta.tolist() == [0, 2, 0.5, 0.25]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=repr)

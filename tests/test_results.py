@@ -58,8 +58,9 @@ def test_networks_are_compared_at_the_same_step():
     assert measured.similarity(run, other).tolist() == [1, 1]
     assert measured.similarity(run, other, snapshot=1, of_other=0).tolist() == [1, 1]
     assert measured.similarity(run, {"W": W[::-1], "step": [0, 5, 10]}, snapshot=1).tolist() == [1, 1]
-    with pytest.raises(AssertionError, match="snapshots at different steps"):
-        measured.similarity(run, other, snapshot=0)
+    for snapshot, of_other in ((0, 0), (2, 0)):
+        with pytest.raises(AssertionError, match="snapshots at different steps"):
+            measured.similarity(run, other, snapshot=snapshot, of_other=of_other)
 
 
 def test_errors_are_taken_before_training_after_each_phase_and_at_the_end():
@@ -114,6 +115,7 @@ def test_saved_runs_are_opened_by_their_keys(results):
         and of_b[0,] is results["b", 0]
         and of_b[0,].attrs["identity"] == results.runs["b", 0].identity
     )
+    assert [*results.of("a")] == [(0,)] and results.of("a").runs[0,] is results.runs["a", 0]
     file = results["a", 0]
     assert results["a", 0] is file
     results.close()

@@ -70,10 +70,10 @@ OPERATORS = [
 # The tests that are meant for each module, by their files and by what pytest chooses of them (-k). All of a module's
 # take a few seconds at most.
 TESTS = {
-    "rules.py": ("pinned model", "version or defaults or (reference and (printed or never_negative))"),
+    "rules.py": ("contracts model pinned", "constant or pairs_of or version or defaults or (reference and printed)"),
     "schedules.py": (
-        "pinned contracts model spiking bad_input",
-        "version or defaults or steps_are or in_a_sentence or (reference and (apart or burst or last_step or spikes))",
+        "contracts model spiking pinned bad_input",
+        "version or defaults or steps_are or constant or Bursts or (reference and (apart or burst or last_step or spikes))",
     ),
     "reproduction/claims.py": ("experiments", "a_claim or overall"),
     "reproduction/results.py": ("margins results experiments", "margin or results or fate or products"),
@@ -99,7 +99,13 @@ BY_HAND = [
     ("files.py", "os.posix_fallocate(file.fileno(), 0, size)", "pass", "no_room", "files_are_limited-run"),
     ("sweeps/folder.py", "if time.time() - claim.stat().st_mtime > SILENCE:", "if False:", "sweeps", "a_claim"),
     ("sweeps/folder.py", "if one not in shared]", "]", "sweeps", "status_export"),
-    ("estimators/model_file.py", '*json.loads(text["sample"])', 'json.loads(text["sample"])[0]', "readout", "saved"),
+    (
+        "estimators/model_file.py",
+        '*json.loads(text["sample"])',
+        'json.loads(text["sample"])[0]',
+        "readout",
+        "a_model_file",
+    ),
     (
         "estimators/hebbian.py",
         ', invalid="ignore"), _uninterrupted():',
