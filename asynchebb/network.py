@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from asynchebb import checks, equations
-from asynchebb.checks import InputError, at_least, one_of
+from asynchebb import checks, equations, promises
+from asynchebb.checks import InputError, at_least, one_of, shown
 from asynchebb.contracts import Dynamics, Rule, Schedule, Weights
 from asynchebb.dynamics import Potential, Projected
 from asynchebb.rules import Hebbian, Oja
@@ -151,12 +151,11 @@ class Network:
 
     def __post_init__(self) -> None:
         for name in ("n", "m"):
-            at_least(1)(name, getattr(self, name))
-            object.__setattr__(self, name, int(getattr(self, name)))
+            object.__setattr__(self, name, at_least(1)(name, getattr(self, name)))
         for kind in equations.METHODS:
-            equations.check(kind, getattr(self, kind))
+            promises.check(kind, getattr(self, kind))
         if not hasattr(self.weights, "draw") or isinstance(self.weights, type):
-            raise InputError(f"weights is {self.weights!r}; it must be a value with a method draw(rng, shape, n)")
+            raise InputError(f"weights is {shown(self.weights)}; it must be a value with a method draw(rng, shape, n)")
         checks.frozen("weights", self.weights)
         if equations.window(self.schedule) and not equations.spikes(self.dynamics):
             raise InputError(
@@ -173,7 +172,7 @@ class Network:
         """Draw W, M and u; y follows from u by one step of the dynamics without drive."""
         dtype = float_type(dtype)
         if not isinstance(rng, np.random.Generator):
-            raise InputError(f"rng is {rng!r}; it must be a generator: np.random.default_rng(seed)")
+            raise InputError(f"rng is {shown(rng)}; it must be a generator: np.random.default_rng(seed)")
         W = self._draw(rng, np.empty((self.n, self.m), dtype))
         M = self._draw(rng, np.empty((self.n, self.n), dtype, order="F"))
         zeros = np.zeros(self.n, dtype)
@@ -228,11 +227,11 @@ class Network:
 
 def float_type(dtype: Any) -> np.dtype:
     try:
-        if np.dtype(dtype) in (np.float32, np.float64):
+        if dtype is not None and np.dtype(dtype) in (np.float32, np.float64):  # NumPy takes None for float64
             return np.dtype(dtype)
-    except TypeError:
+    except Exception:  # of NumPy or of the value's class
         pass
-    raise InputError(f"dtype is {dtype!r}; it must be float32 or float64")
+    raise InputError(f"dtype is {shown(dtype)}; it must be float32 or float64")
 
 
 def asynchronous(n: int = 500, m: int = 196, reading: str = "paper", **changes: Any) -> Network:

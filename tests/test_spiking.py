@@ -335,7 +335,7 @@ def test_what_a_step_returns_must_fit_what_it_takes():
         def decay(self):
             return 1 - self.dt
 
-    with pytest.raises(ah.InputError, match=r"whose decay is 0.99, but .* its step makes 0.95 of y_i = 1"):
+    with pytest.raises(ah.InputError, match=r"whose decay is 0.99, but .* its step makes 0.2375 of y_i = 0.25"):
         ah.Network(dynamics=Misjudged())
 
     @dataclass(frozen=True)
