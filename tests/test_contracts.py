@@ -94,6 +94,17 @@ def test_pairs_of_spikes_change_by_eta_whatever_the_rate_and_without_one_by_noth
     assert eta.tolist() == [0, 2, 0.5, 0.25]
 
 
+def test_a_gate_opens_above_its_threshold_and_after_its_refractory_period_and_not_at_them():
+    def opens(schedule, *arguments):
+        return bool(schedule.gate(*arguments, k=0, hold=9)[0])
+
+    rates = ah.Asynchronous(r_b=1, r_r=100)
+    assert opens(rates, 1.001, 101) and not opens(rates, 1.0, 101) and not opens(rates, 1.001, 100)
+    spikes = ah.Bursts(spikes=3, window=20, r_r=100)
+    assert opens(spikes, 0, 3, 101) and not opens(spikes, 0, 2, 101) and not opens(spikes, 0, 3, 100)
+    assert opens(ah.AtSpikes(), 0, 1, 0) and not opens(ah.AtSpikes(), 0, 0, 0)
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=repr)
 def test_steps_are_counted_from_the_last_update(schedule):
     y, c, k, n = (each.ravel() for each in np.meshgrid([0, 0.5, 2], [0, 99, 100, 101], [0, 8, 9], [0, 2, 3]))

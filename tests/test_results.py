@@ -122,9 +122,9 @@ def test_saved_runs_are_opened_by_their_keys(results):
     assert not file and results["a", 0]["step"][-1] == 80
 
 
+@pytest.mark.parametrize("key", [("a", 0), ("b", 0)])
 @pytest.mark.parametrize(("snapshot", "seed"), [(0, None), (1, None), (-1, None), (-1, 7)])
-def test_a_window_traces_the_network_as_it_was_at_a_snapshot(results, snapshot, seed):
-    key = "a", 0
+def test_a_window_traces_the_network_as_it_was_at_a_snapshot(results, key, snapshot, seed):
     seen = measured.window(results, key, snapshot, 3, ("y", "burst", "updates"), seed)
     X = BARS.sample(np.random.default_rng({(-1, None): 2}.get((snapshot, seed), snapshot if seed is None else seed)), 3)
     assert np.array_equal(seen["X"], X)

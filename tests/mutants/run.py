@@ -73,7 +73,7 @@ TESTS = {
     "rules.py": ("contracts model pinned", "constant or pairs_of or version or defaults or (reference and printed)"),
     "schedules.py": (
         "contracts model spiking pinned bad_input",
-        "version or defaults or steps_are or constant or Bursts or (reference and (apart or burst or last_step or spikes))",
+        "version or defaults or steps_are or gate_opens or constant or Bursts or (reference and last_step)",
     ),
     "reproduction/claims.py": ("experiments", "a_claim or overall"),
     "reproduction/results.py": ("margins results experiments", "margin or results or fate or products"),
