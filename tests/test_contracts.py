@@ -102,6 +102,7 @@ def test_a_gate_opens_above_its_threshold_and_after_its_refractory_period_and_no
     assert opens(rates, 1.001, 101) and not opens(rates, 1.0, 101) and not opens(rates, 1.001, 100)
     spikes = ah.Bursts(spikes=3, window=20, r_r=100)
     assert opens(spikes, 0, 3, 101) and not opens(spikes, 0, 2, 101) and not opens(spikes, 0, 3, 100)
+    assert opens(ah.Bursts(spikes=20, window=20), 0, 20, 101)
     assert opens(ah.AtSpikes(), 0, 1, 0) and not opens(ah.AtSpikes(), 0, 0, 0)
 
 

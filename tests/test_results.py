@@ -35,19 +35,19 @@ def at(cosine):
 
 
 def test_likeness_is_the_share_of_neurons_with_a_cosine_above_095():
-    """Of four neurons, two are alike in W; of the three that are active in the discrete network, one is."""
+    """Of four neurons, three are alike in W; of the three that are active in the discrete network, two are."""
     other = np.array([at(1), at(1), at(1), at(1)])
-    W, M = np.array([at(0.96), at(0.94), at(0), at(1)]), np.array([at(0.94), at(0.951), at(0.96), at(0.2)])
+    W, M = np.array([at(0.96), at(0.94), at(0.97), at(1)]), np.array([at(0), at(0.951), at(0.2), at(0.1)])
     rates = np.array([0.1, 3, 1e-9, 0])
     alike = measured.likeness(kept(W, rates[::-1], M=M[None]), kept(other, rates, M=other[None]))
     assert alike == pytest.approx(
         {
-            "same_W": 2 / 4,
-            "same_active_W": 1 / 3,
-            "similarity_W": (0.96 + 0.94 + 0 + 1) / 4,
-            "same_M": 2 / 4,
-            "same_active_M": 2 / 3,
-            "similarity_M": (0.94 + 0.951 + 0.96 + 0.2) / 4,
+            "same_W": 3 / 4,
+            "same_active_W": 2 / 3,
+            "similarity_W": (0.96 + 0.94 + 0.97 + 1) / 4,
+            "same_M": 1 / 4,
+            "same_active_M": 1 / 3,
+            "similarity_M": (0 + 0.951 + 0.2 + 0.1) / 4,
         }
     )
 
