@@ -2,13 +2,17 @@
 
 import io
 import json
+import os
+import shlex
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +23,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 import asynchebb as ah
-from asynchebb.live_page import as_python, server, simulation
+from asynchebb.live_page import Live, as_python, server, simulation
 from asynchebb.live_page import setting as settings
 from asynchebb.live_page.frames import unpacked
 from asynchebb.live_page.history import Thinned
@@ -131,7 +135,7 @@ BAD = [
     (dict(do="fly"), "do is 'fly'; it must be one of play, pause"),
     (dict(), "do is 'None'; it must be one of"),
     (dict(do=["pause"]), "it must be one of play, pause"),
-    (dict(do="pause", now=1), "pause has the fields now; it must have"),
+    (dict(do="pause", now=1), "pause has the fields now; it must have none"),
     (dict(do="step"), "step has the fields none; it must have of"),
     (dict(do="step", of="year"), "of is 'year'; it must be one of step, stimulus"),
     (dict(do="speed", steps_per_second=0), "steps_per_second is 0; it must be a number above 0"),
@@ -148,10 +152,12 @@ BAD = [
     (dict(do="from_rest", from_rest=1), "from_rest is 1; it must be True or False"),
     (dict(do="plasticity", on="no"), "plasticity is 'no'"),
     (dict(do="dynamics", dynamics="Chaos()"), "dynamics is 'Chaos'; it must be one of Potential, Projected"),
-    (dict(do="dynamics", dynamics="evil.py:Potential()"), "it must be one of Potential"),
+    (dict(do="dynamics", dynamics=["Potential()"]), "dynamics is \"['Potential()']\"; it must be text like Name("),
+    (dict(do="dynamics", dynamics="evil.py:Potential()"), "dynamics is 'evil.py:Potential()'; it must be written like"),
     (dict(do="stimulus", stimulus="Crossbars(7)"), "which has 49 pixels; it must have 36"),
-    (dict(do="stimulus", stimulus="FromArray('/etc/passwd')"), "stimulus is \"FromArray('/etc/passwd')\"; it must be"),
-    (dict(do="stimulus", stimulus="(" * 150), "stimulus is"),
+    (dict(do="stimulus", stimulus="FromArray('/etc/passwd')"), "stimulus is 'FromArray'; it must be one of Crossbars"),
+    (dict(do="stimulus", stimulus="(" * 150), "stimulus is '((((("),
+    (dict(do="stimulus", stimulus="(" * 250), "stimulus is '((((("),
     (dict(do="stimulus", stimulus={"images": [[0]], "shape": [1, 99999]}), "shape is 99999"),
     (dict(do="draw", image=[0] * 35), "each image must be a list of 36 grey levels"),
     (dict(do="draw", image=[300] * 36), "a grey level is 300; it must be a whole number from 0 to 255"),
@@ -283,6 +289,8 @@ def test_what_is_remembered_can_be_saved_as_a_run(session, tmp_path):
 
 # The server
 
+DOWNLOADS = ("/run.nc", "/state.npz", "/fields.png", "/code.py", "/setting.json")
+
 
 @pytest.fixture
 def page():
@@ -295,14 +303,24 @@ def address(page):
     return f"127.0.0.1:{page.port}"
 
 
-def opened(page, token=None, origin=None):
-    path = f"ws://{address(page)}/ws?token={page._server.token if token is None else token}"
-    return connect(path, origin=origin or f"http://{address(page)}", max_size=None)
+def opened(page, token=None, origin=None, host=None):
+    host = host or address(page)
+    path = f"ws://{host}/ws?token={page._server.token if token is None else token}"
+    reached = socket.create_connection(("127.0.0.1", page.port))
+    return connect(path, sock=reached, origin=origin or f"http://{host}", max_size=None)
 
 
-def get(page, path, token=True):
+def get(page, path, token=True, **headers):
     url = f"http://{address(page)}{path}" + (f"?token={page._server.token}" if token else "")
-    return urllib.request.urlopen(url, timeout=20)
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    return urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60)
+
+
+def refusal(page, path, **given):
+    """The status and the words with which a request is refused."""
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        get(page, path, **given)
+    return refused.value.code, refused.value.read().decode()
 
 
 def next_of(websocket, kind):
@@ -316,17 +334,115 @@ def test_a_page_without_the_token_or_from_elsewhere_is_refused(page):
     for refused in (dict(token="x"), dict(token=""), dict(origin="http://evil.example"), dict(origin="null")):
         with pytest.raises((InvalidStatus, ConnectionClosed)), opened(page, **refused) as websocket:
             websocket.recv(timeout=5)
-    for path in ("/run.nc", "/state.npz", "/fields.png", "/code.py", "/setting.json"):
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            get(page, path, token=False)
-        assert refused.value.code == 403
+    cookie = f"token={page._server.token}; asynchebb-live-{page.port}={page._server.token}"
+    for path in DOWNLOADS:
+        assert refusal(page, path, token=False) == (403, server.REFUSED)
+        assert refusal(page, path, token=False, Cookie=cookie) == (403, server.REFUSED)
     assert page._server.token not in get(page, "/", False).read().decode()
     assert page._server._socket.getsockname()[0] == "127.0.0.1"
 
 
+def test_a_download_is_for_the_page_itself_and_for_what_is_not_a_browser(page):
+    page.pause()
+    for path in DOWNLOADS:
+        for site in ("same-site", "cross-site", "anything"):
+            said = f"Sec-Fetch-Site is {site!r}; only the live page itself may load this"
+            assert refusal(page, path, Sec_Fetch_Site=site) == (403, said)
+        for allowed in ({"Sec_Fetch_Site": "same-origin"}, {"Sec_Fetch_Site": "none"}, {}):
+            assert get(page, path, **allowed).status == 200
+
+
+OTHER_HOSTS = ["evil.example", "evil.example:{port}", "127.0.0.1.evil.example:{port}", "localhost@evil.example", ""]
+OTHER_HOSTS += ["192.0.2.1:{port}", "[::2]:{port}", "0.0.0.0:{port}", socket.gethostname() + ".example"]
+
+
+@pytest.mark.parametrize("host", OTHER_HOSTS)
+def test_a_request_to_another_name_is_refused_whatever_it_knows(page, host):
+    """A page whose own name was made to point at this machine would have the same origin."""
+    host = host.format(port=page.port)
+    for path in ("/", "/app.js", "/nothing", *DOWNLOADS):
+        status, said = refusal(page, path, Host=host)
+        assert status == 403 and said.startswith(f"Host is {host!r}; it must be one of 127.0.0.1, ::1, localhost")
+    handshake = {"Host": host, "Upgrade": "websocket", "Connection": "Upgrade", "Sec_WebSocket_Version": "13"}
+    handshake |= {"Sec_WebSocket_Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": f"http://{host}"}
+    status, said = refusal(page, "/ws", **handshake)
+    assert status == 403 and said.startswith(f"Host is {host!r}")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]"])
+def test_a_request_to_a_name_of_this_machine_is_answered_whatever_the_port(page, host):
+    assert get(page, "/", Host=f"{host}:1").status == 200  # of a tunnel
+    with opened(page, host=f"{host}:1", origin=f"http://{host}:1".lower()) as websocket:
+        assert "tours" in json.loads(next_of(websocket, str))
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["hebb.example", "ftp://hebb.example", "https://", "https://hebb.example/path", "https://x:99999", "https://[::"],
+)
+def test_a_public_address_is_one_without_a_path(url):
+    with pytest.raises(ah.InputError) as refused:
+        Live(Session(beginning(), engine="reference"), public_url=url)
+    assert str(refused.value) == (
+        f"public_url is {url!r}; it must be an address without a path, like https://hebb.example.org"
+    )
+
+
+def test_a_page_for_other_machines_knows_its_names_and_says_that_it_is_one():
+    for host, public_url, is_public, url, own, other in (
+        ("0.0.0.0", None, True, "http://127.0.0.1:{port}/", socket.gethostname(), "hebb.example"),
+        ("127.0.0.1", "https://Hebb.example:8443/", False, "https://hebb.example:8443/", "hebb.example:8443", "x"),
+        ("localhost", None, False, "http://localhost:{port}/", "localhost", "x"),
+    ):
+        session = Session(beginning(), engine="reference", playing=False)
+        live = Live(session, host=host, port=0, public_url=public_url)
+        assert live.is_public is is_public and live.url.startswith(url.format(port=live.port) + "?token=")
+        assert get(live, "/", Host=own).status == 200
+        assert refusal(live, "/", Host=other)[0] == 403
+        origin = (public_url or f"http://{own}").removesuffix("/").lower()
+        with opened(live, host=own, origin=origin) as websocket:
+            assert "tours" in json.loads(next_of(websocket, str))
+        live.stop()
+
+
+def test_files_say_what_a_browser_may_do_with_them(page):
+    """Word by word: each part of these headers keeps some page out."""
+    policy = (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
+        "frame-ancestors 'self'"
+    )
+    alone = Live(Session(beginning(), engine="reference", playing=False))
+    for live, own in ((alone, policy), (page, policy.removesuffix("; frame-ancestors 'self'"))):  # a notebook frames it
+        for name, kind in server.FILES.items():
+            for token in (True, False):
+                headers = get(live, f"/{name}".replace("index.html", ""), token).headers
+                del headers["Date"], headers["Content-Length"]
+                assert {key.lower(): value for key, value in headers.items()} == {
+                    "content-type": f"{kind}; charset=utf-8",
+                    "content-security-policy": own,
+                    "x-content-type-options": "nosniff",
+                    "referrer-policy": "no-referrer",
+                    "cache-control": "no-store",
+                    "connection": "close",
+                }  # and no cookie
+    alone.stop()
+
+
+def test_the_ninth_page_is_told_why_it_is_one_too_many(page):
+    with ExitStack() as pages:
+        eight = [pages.enter_context(opened(page)) for _ in range(8)]
+        for websocket in eight:
+            assert "tours" in json.loads(next_of(websocket, str))
+        with opened(page) as ninth, pytest.raises(ConnectionClosed) as closed:
+            ninth.recv(timeout=20)
+        assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (4429, "at most 8 pages can be open at a time")
+        eight[0].close()
+        until(lambda: len(page._server.clients) == 7)
+        with opened(page) as again:
+            assert "tours" in json.loads(next_of(again, str))
+
+
 def test_the_page_loads_nothing_from_elsewhere(page):
-    answer = get(page, "/")
-    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
     for name in server.FILES:
         text = get(page, f"/{name}".replace("index.html", "")).read().decode()
         assert "http://" not in text and "https://" not in text and "//cdn" not in text, name
@@ -373,14 +489,15 @@ def test_a_page_that_vanishes_is_forgotten(page):
 
 
 def test_downloads_are_what_they_say(page):
+    until(lambda: page._session.simulation.step > 0)
     page.pause()
     assert get(page, "/fields.png").read().startswith(b"\x89PNG")
     saved = ah.State(**np.load(io.BytesIO(get(page, "/state.npz").read())))
     assert same(saved[:6], page.state[:6])
     found = {}
     exec(get(page, "/code.py").read().decode(), found)
-    if page._session.simulation.step:
-        assert same(found["state"], page.state)
+    assert same(found["state"], page.state)
+    assert json.loads(get(page, "/setting.json").read()) == page._session.shared()
     with pytest.raises(urllib.error.HTTPError, match="400"):
         urllib.request.urlopen(f"http://{address(page)}/code.py?token={page._server.token}&network=1")
 
@@ -436,13 +553,18 @@ def test_bad_arguments_are_named(given, said):
     assert said in str(refused.value)
 
 
-def test_ctrl_c_stops_it_within_a_second():
-    arguments = [COMMAND, "live", "--no-browser", "--n", "30", "--stimulus", "Crossbars(6)"]
+def test_the_command_opens_a_browser_without_showing_it_the_token_and_ctrl_c_ends_all(tmp_path):
+    """What a browser is called with, every user of the machine can read."""
+    (tmp_path / "browser.py").write_text(
+        "import json, pathlib, sys; pathlib.Path(sys.argv[1]).write_text(json.dumps(sys.argv[2:]))"
+    )
+    called = tmp_path / "called.json"
     process = subprocess.Popen(
-        arguments,
+        [COMMAND, "live", "--n", "30", "--stimulus", "Crossbars(6)"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env=os.environ | {"BROWSER": shlex.join([sys.executable, str(tmp_path / "browser.py"), str(called), "%s"])},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # tests may run in the background
     )
     try:
@@ -451,21 +573,53 @@ def test_ctrl_c_stops_it_within_a_second():
         with connect(f"ws://{host}/ws?token={token}", origin=f"http://{host}", max_size=None) as websocket:
             while unpacked(next_of(websocket, bytes))[0]["step"] == 0:
                 websocket.send('{"do": "next"}')
-            began = time.monotonic()
+            until(lambda: called.exists() and called.read_text())
+            (address,) = json.loads(called.read_text())
+            file = Path(address.removeprefix("file://"))
+            assert address.startswith("file:///") and token not in address
+            assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+            assert f'content="0; url={url}"' in file.read_text()
             process.send_signal(signal.SIGINT)
-            process.wait(timeout=10)
-            took = time.monotonic() - began
+            assert process.wait(timeout=60) == 0
+            with pytest.raises(ConnectionClosed):
+                next_of(websocket, str)
     finally:
         process.kill()
-    assert process.returncode == 0 and "Traceback" not in process.stderr.read()
-    assert took < 1.5  # it is less than a second on a machine that has nothing else to do
+    assert "Traceback" not in process.stderr.read()
+    assert not file.parent.exists()
+
+
+def test_stopping_does_not_wait_for_what_is_busy(page):
+    end = threading.Event()
+    page._session.call(end.wait)
+    with opened(page) as websocket:  # which reads nothing
+        stopping = threading.Thread(target=page.stop)
+        stopping.start()
+        stopping.join(timeout=60)
+        assert not stopping.is_alive() and page._session._thread.is_alive()
+        end.set()
+        with pytest.raises(ConnectionClosed):
+            while True:
+                websocket.recv(timeout=60)
+    page._session._thread.join(timeout=60)
+    assert not page._session._thread.is_alive()
+
+
+def test_a_page_that_other_machines_can_reach_comes_with_a_warning():
+    arguments = [COMMAND, "live", "--no-browser", "--n", "30", "--stimulus", "Crossbars(6)", "--host", "0.0.0.0"]
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        next(line for line in process.stdout if line.startswith("http"))
+    finally:
+        process.kill()
+    assert "warning: other machines can reach the page, and it speaks plain HTTP" in process.stderr.read()
 
 
 def test_the_command_refuses_what_it_cannot_show():
     for arguments, said in (
         (["--model", "spiking"], "model is 'spiking'; it must be one of asynchronous, continuous, discrete"),
         (["--stimulus", "Bars(0)"], "Bars.p is 0"),
-        (["--engine", "gpus"], "engine is 'gpus'; the engines are"),
+        (["--engine", "gpus"], "engine is 'gpus'; it must be one of"),
         (["--n", "5000"], "n is 5000; it must be a whole number from 1 to 2,000"),
     ):
         done = subprocess.run([COMMAND, "live", "--no-browser", *arguments], capture_output=True, text=True, timeout=60)

@@ -2,6 +2,8 @@
 
 import json
 import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import live_browser
@@ -233,14 +235,44 @@ def test_what_is_seen_can_be_kept_and_shared(chromium, live, page, tmp_path):
     link = page.input_value("#copied")
     assert "token" not in link
     live._session.do({"do": "constant", "name": "r_r", "value": 1}).result()
-    page.goto("about:blank")
-    page.goto(link)  # the cookie lets it in
-    eventually(lambda: setting(live).networks[0].schedule.r_r == 33 and len(setting(live).networks) == 1)
+    for answer, r_r in (("dismiss", 1), ("accept", 33)):  # any page on the web can open such a link: it asks
+        page.goto("about:blank")
+        with page.expect_event("dialog") as asked:
+            page.goto(link)  # the browser remembers the token
+        assert "will be lost" in asked.value.message
+        getattr(asked.value, answer)()
+        eventually(lambda r_r=r_r: setting(live).networks[0].schedule.r_r == r_r)
+        assert len(setting(live).networks) == 1
+    assert page.context.cookies() == []
     stranger = chromium.new_context().new_page()
     stranger.goto(link)
     eventually(lambda: "it ends in a token" in stranger.inner_text("#message"))
     stranger.context.close()
     page.problems.clear()
+
+
+def test_a_page_on_another_port_can_neither_load_pictures_nor_frame_the_page(live, page):
+    """To a browser, all ports of a machine are the same site."""
+    own = f"http://127.0.0.1:{live.port}"
+    pictures = f"{own}/fields.png", live.url.replace("/?", "/fields.png?")
+    images = "".join(f"<img src='{picture}'>" for picture in pictures)
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(f"{images}<iframe src='{own}/'></iframe>".encode())
+
+    statuses, other = {}, page.context.new_page()
+    other.on("response", lambda response: statuses.update({response.url: response.status}))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as served:
+        threading.Thread(target=served.serve_forever, daemon=True).start()
+        other.goto(f"http://127.0.0.1:{served.server_port}/")  # until all that it shows is loaded
+        served.shutdown()
+    assert [statuses[picture] for picture in pictures] == [403, 403] and statuses[f"{own}/"] == 200
+    frame = other.frame_locator("iframe")
+    eventually(lambda: "it ends in a token" in frame.locator("#message").inner_text())
 
 
 def test_in_a_notebook_the_page_works_inside_another_one(chromium, live):

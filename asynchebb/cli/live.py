@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +15,10 @@ from asynchebb.cli import shared
 
 Port = Annotated[int | None, typer.Option(help="port to listen on", show_default="the first free one from 8765 on")]
 Host = Annotated[str, typer.Option(help="address to listen on; 0.0.0.0 admits other machines that know the token")]
+PublicUrl = Annotated[
+    str | None,
+    typer.Option(help="address at which a proxy with TLS shows the page: https://hebb.example.org", show_default=False),
+]
 NoBrowser = Annotated[bool, typer.Option("--no-browser", help="print the address instead of opening it")]
 
 
@@ -23,6 +30,7 @@ def live(
     engine: shared.Engine = "cpu",
     port: Port = None,
     host: Host = "127.0.0.1",
+    public_url: PublicUrl = None,
     no_browser: NoBrowser = False,
 ) -> None:
     """Watch a network learn on a page in the browser, and move its controls while it does. Ctrl-C stops it."""
@@ -40,18 +48,33 @@ def live(
         shown = notation.parse_named("stimulus", stimulus)
         check_stimulus(shown)
         session = Session(beginning(MODELS[model](n, shown.m), shown, seed=seed), engine)
-        page = Live(session, host=host, port=port)
-    try:
+        page = Live(session, host=host, port=port, public_url=public_url)
+    with ExitStack() as until_stopped:
+        until_stopped.callback(page.stop)
         if port is None and page.port != PORT:
             typer.echo(f"port {PORT} is in use; the page is at {page.port}")
+        if page.is_public:
+            shared.warn(
+                "other machines can reach the page, and it speaks plain HTTP: whoever reads the traffic has the token, "
+                "too; `--host 127.0.0.1` with `--public-url` puts it behind a proxy with TLS"
+            )
         typer.echo(f"{page.url}\nCtrl-C stops it")
-        if not no_browser:
-            import webbrowser
+        try:
+            if not no_browser:
+                folder = tempfile.TemporaryDirectory(prefix="asynchebb-live-")  # which only this user may enter
+                open_browser(page.url, Path(until_stopped.enter_context(folder)))
+            while True:
+                time.sleep(3600)
+        except KeyboardInterrupt:
+            typer.echo("\nstopped", err=True)
 
-            webbrowser.open(page.url)
-        while True:
-            time.sleep(3600)
-    except KeyboardInterrupt:
-        typer.echo("\nstopped", err=True)
-    finally:
-        page.stop()
+
+def open_browser(url: str, folder: Path) -> None:
+    """Open the page by a file that leads to it: all users can read a browser's command line, and with it the token."""
+    import webbrowser
+    from html import escape
+
+    file = folder / "open.html"
+    file.touch(mode=0o600)
+    file.write_text(f'<meta http-equiv="refresh" content="0; url={escape(url)}">\n', encoding="utf-8")
+    webbrowser.open(file.as_uri())

@@ -34,6 +34,11 @@ class Live:
         return self._server.port
 
     @property
+    def is_public(self) -> bool:
+        """Can other machines reach it?"""
+        return self._server.is_public
+
+    @property
     def state(self) -> State:
         """A copy of the network's state as it is now; of two, the first one's."""
         if not self._session.running:

@@ -1,7 +1,8 @@
-"""The server of a live page: three files, one websocket, a few downloads.
+"""The server of a live page: five files, one websocket, a few downloads.
 
 Each page acknowledges each frame, and gets the next only then: the newest frame wins, and nothing queues. Whoever wants
-to see or move anything must know the token that is made at each start, and come from the page itself.
+to see or move anything must know the token that is made at each start, and come from the page itself. There is no
+cookie: browsers send one to every port of a machine, and so to its other users' servers.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ import asyncio
 import errno
 import hmac
 import io
+import ipaddress
 import json
+import re
 import secrets
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -31,9 +36,11 @@ try:
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.requests import HTTPConnection, Request
-    from starlette.responses import JSONResponse, PlainTextResponse, Response
+    from starlette.responses import PlainTextResponse, Response
     from starlette.routing import Route, WebSocketRoute
+    from starlette.types import Message, Receive, Scope, Send
     from starlette.websockets import WebSocket, WebSocketDisconnect
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError as error:
     raise InputError(
         f"the live page needs Starlette, uvicorn and websockets ({error}): pip install 'asynchebb[live]'"
@@ -45,6 +52,8 @@ FILES |= {name: "text/javascript" for name in ("app.js", "drawing.js", "pad.js")
 PORT, PORTS_TRIED = 8765, 50
 LARGEST_MESSAGE = 2**18  # bytes; a shared setting may hold drawings
 MOST_CLIENTS = 8
+MOST_CONNECTIONS = 100  # of all kinds; a browser opens six at a time for a page
+REQUEST_SECONDS = 5.0  # from the start of a connection to the end of its request's headers
 REFUSED = "open the address that asynchebb printed when it started: it ends in a token"
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'"
 
@@ -74,6 +83,38 @@ def listening(host: str, port: int | None) -> socket.socket:
     raise InputError(f"port is {port}, which cannot be used ({reason}); choose another, or leave it out for a free one")
 
 
+def hostname(host: str) -> str:
+    """A Host header without its port: ::1 of [::1]:8765."""
+    return re.sub(r":\d+$", "", host).lower().removeprefix("[").removesuffix("]")
+
+
+def checked_url(url: str) -> str:
+    """A public address, as browsers write it in an Origin header."""
+    try:
+        parts = urlsplit(url)
+        bare = url.removesuffix("/") == f"{parts.scheme}://{parts.netloc}" and "@" not in parts.netloc
+        if parts.scheme in ("http", "https") and parts.hostname and bare and parts.port != 0:
+            return f"{parts.scheme}://{parts.netloc.lower()}"
+    except ValueError:  # of a port or an IPv6 address that is none
+        pass
+    raise InputError(f"public_url is {url!r}; it must be an address without a path, like https://hebb.example.org")
+
+
+class Connection(H11Protocol):
+    """A connection that nobody can hold without asking for something: h11 itself waits for ever."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.abort()
+        else:
+            self.loop.call_later(REQUEST_SECONDS, self._close_if_nothing_was_asked)
+
+    def _close_if_nothing_was_asked(self) -> None:
+        if self.cycle is None and self.transport.get_protocol() is self:  # neither HTTP nor a websocket
+            self.transport.abort()
+
+
 class Client:
     """A page that is open. It has at most one frame on its way and one waiting, which newer ones replace."""
 
@@ -91,22 +132,40 @@ class Server:
     """Serves a session in a thread of its own."""
 
     def __init__(
-        self, session: Session, host: str = "127.0.0.1", port: int | None = None, framed: bool = False
+        self,
+        session: Session,
+        host: str = "127.0.0.1",
+        port: int | None = None,
+        framed: bool = False,
+        public_url: str | None = None,
     ) -> None:
         self.session = session
         self.token = secrets.token_urlsafe(18)
+        public = None if public_url is None else checked_url(public_url)
         self._socket = listening(host, port)
-        self.port = self._socket.getsockname()[1]
-        self.host = "127.0.0.1" if host in ("0.0.0.0", "") else "[::1]" if host == "::" else host
+        address, self.port = self._socket.getsockname()[:2]
+        self.is_public = not ipaddress.ip_address(address).is_loopback
+        everywhere = ipaddress.ip_address(address).is_unspecified
+        name = ("::1" if ":" in host else "127.0.0.1") if everywhere else host
+        self._base = public or f"http://{f'[{name}]' if ':' in name else name}:{self.port}"
+        # A page whose name was made to point at this machine, by its own DNS, would otherwise be of the same origin.
+        self._names = {"127.0.0.1", "::1", "localhost", name.lower(), hostname(self._base.partition("//")[2])}
+        if everywhere:
+            self._names.add(socket.gethostname().lower())
         # Another site must not lay the page under its own buttons; a notebook, which may be anywhere, shows it.
         self._policy = POLICY if framed else f"{POLICY}; frame-ancestors 'self'"
         self.clients: set[Client] = set()
+        self._one_at_a_time = asyncio.Semaphore(1)  # a picture takes some 15 MB while it is drawn
+        self._routed = self._routes()
         config = uvicorn.Config(
-            self._application(),
+            self._application,
+            interface="asgi3",
+            http=Connection,
             log_level="critical",
             lifespan="off",
             ws_max_size=LARGEST_MESSAGE,
             ws_per_message_deflate=False,
+            proxy_headers=False,  # anyone on this machine can send them
             server_header=False,
         )
         self._server = uvicorn.Server(config)
@@ -116,14 +175,14 @@ class Server:
 
     @property
     def url(self) -> str:
-        return f"http://{self.host}:{self.port}/?token={self.token}"
+        return f"{self._base}/?token={self.token}"
 
     def start(self) -> None:
         self._thread.start()
         self.session.start()
 
     def stop(self) -> None:
-        """Within a second, whatever the pages do."""
+        """End both threads. One that is busy gets half a second; then it ends by itself, when it has finished."""
         self.session.stop()
         self._server.should_exit = self._server.force_exit = True
         self._thread.join(timeout=0.5)
@@ -136,34 +195,46 @@ class Server:
 
         asyncio.run(serve())
 
-    def _application(self) -> Starlette:
+    async def _application(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer those who call this machine by a name of its own, and once per connection."""
+
+        async def send_and_close(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"connection", b"close")]
+            await send(message)
+
+        host, (reached, *_) = HTTPConnection(scope).headers.get("host", ""), scope["server"]
+        # With host 0.0.0.0, the machine's addresses are names of its own, too: those that a connection arrives at.
+        names = {*self._names, reached.removeprefix("::ffff:")}
+        if hostname(host) in names:
+            await self._routed(scope, receive, send_and_close)
+        else:
+            said = (
+                f"Host is {host!r}; it must be one of {', '.join(sorted(names))} (asynchebb live --public-url adds one)"
+            )
+            await PlainTextResponse(said, 403)(scope, receive, send_and_close)
+
+    def _routes(self) -> Starlette:
         routes = [Route("/", self._page), *(Route(f"/{name}", self._file) for name in FILES if name != "index.html")]
-        downloads = {
+        downloads: dict[str, tuple[Callable[[int], bytes | str], str]] = {
             "fields.png": (self._fields, "image/png"),
             "run.nc": (self.session.netcdf, "application/x-netcdf"),
             "state.npz": (self._state, "application/octet-stream"),
             "code.py": (self.session.code, "text/x-python"),
+            "setting.json": (lambda number: json.dumps(self.session.shared()), "application/json"),
         }
         for name, (make, kind) in downloads.items():
             routes.append(Route(f"/{name}", self._download(name, make, kind)))
-        routes.append(Route("/setting.json", self._setting))
         return Starlette(routes=[*routes, WebSocketRoute("/ws", self._websocket)])
 
     # Pages and downloads
 
-    @property
-    def _cookie(self) -> str:
-        return f"asynchebb-live-{self.port}"  # browsers keep one jar for all ports of a machine
-
     def _may(self, connection: HTTPConnection) -> bool:
-        given = connection.query_params.get("token") or connection.cookies.get(self._cookie, "")
+        given = connection.query_params.get("token", "")
         return hmac.compare_digest(given.encode(), self.token.encode())
 
     async def _page(self, request: Request) -> Response:
-        response = self._static("index.html")
-        if self._may(request):  # so that a shared link, which has no token, opens in the same browser
-            response.set_cookie(self._cookie, self.token, httponly=True, samesite="strict")
-        return response
+        return self._static("index.html")
 
     async def _file(self, request: Request) -> Response:
         return self._static(request.url.path[1:])
@@ -177,16 +248,21 @@ class Server:
         }
         return Response((PAGE / name).read_bytes(), media_type=FILES[name], headers=headers)
 
-    def _download(self, name: str, make: Any, kind: str) -> Any:
+    def _download(self, name: str, make: Callable[[int], bytes | str], kind: str) -> Any:
         async def answer(request: Request) -> Response:
             if not self._may(request):
                 return PlainTextResponse(REFUSED, 403)
+            # Browsers send it for every other page, and curl and its like do not; "none" is the address bar.
+            site = request.headers.get("sec-fetch-site", "none")
+            if site not in ("same-origin", "none"):
+                return PlainTextResponse(f"Sec-Fetch-Site is {site!r}; only the live page itself may load this", 403)
             number = request.query_params.get("network", "0")
             networks = len(self.session.simulation.setting.networks)
             if number not in map(str, range(networks)):
                 return PlainTextResponse(f"network is {number!r}; it must be one of 0 to {networks - 1}", 400)
             try:
-                content = await run_in_threadpool(make, int(number))
+                async with self._one_at_a_time:
+                    content = await run_in_threadpool(make, int(number))
             except InputError as error:
                 return PlainTextResponse(str(error), 409)
             headers = {"Content-Disposition": f'attachment; filename="asynchebb-{name}"', "Cache-Control": "no-store"}
@@ -194,17 +270,15 @@ class Server:
 
         return answer
 
-    async def _setting(self, request: Request) -> Response:
-        if not self._may(request):
-            return PlainTextResponse(REFUSED, 403)
-        return JSONResponse(await run_in_threadpool(self.session.shared), headers={"Cache-Control": "no-store"})
-
     def _fields(self, number: int) -> bytes:
         from asynchebb import plot
         from asynchebb.drawing.figures import png
 
         state = self.session.state(number).result()
-        return png(plot.fields(state, MOST_NEURONS, "double", self.session.simulation.setting.shape))
+        figure = plot.fields(state, MOST_NEURONS, "double", self.session.simulation.setting.shape)
+        picture = png(figure)
+        figure.clear()  # or its arrays, in cycles, would wait for the garbage collector
+        return picture
 
     def _state(self, number: int) -> bytes:
         file = io.BytesIO()
@@ -217,7 +291,7 @@ class Server:
     async def _websocket(self, websocket: WebSocket) -> None:
         origin, host = websocket.headers.get("origin", ""), websocket.headers.get("host", "")
         if not self._may(websocket) or origin not in (f"http://{host}", f"https://{host}"):
-            await websocket.close(4403, REFUSED)
+            await websocket.send_denial_response(PlainTextResponse(REFUSED, 403))
             return
         await websocket.accept()
         if len(self.clients) >= MOST_CLIENTS:
@@ -231,8 +305,10 @@ class Server:
                 {"tours": {name: {"title": t.title, "says": t.says} for name, t in TOURS.items()}}
             )
             self.session.frame_wanted.set()
-            while True:
-                await self._receive(websocket, client, await websocket.receive_text())
+            while (received := await websocket.receive())["type"] != "websocket.disconnect":
+                answer = await self._receive(received.get("text") or received.get("bytes") or "", client)
+                if answer:
+                    await websocket.send_text(json.dumps(answer))  # in ASCII: half a surrogate pair cannot be sent
         except (WebSocketDisconnect, RuntimeError):  # it is gone, or was while we answered
             pass
         finally:
@@ -240,10 +316,11 @@ class Server:
             self.clients.discard(client)
             self.session.forget_client(client)
 
-    async def _receive(self, websocket: WebSocket, client: Client, text: str) -> None:
+    async def _receive(self, given: str | bytes, client: Client) -> dict[str, Any] | None:
+        """Carry out a message. Whatever is wrong with it is the answer, and never the end of the connection."""
         try:
             try:
-                message = json.loads(text)
+                message = json.loads(given)
             except (ValueError, RecursionError):
                 raise InputError("a message must be JSON") from None
             if not isinstance(message, dict):
@@ -252,12 +329,13 @@ class Server:
                 client.ready = True
                 client.changed.set()
                 self.session.frame_wanted.set()
-                return
+                return None
             await asyncio.wrap_future(self.session.do(message, client))
+            return {"done": message["do"]}
         except InputError as error:
-            await websocket.send_json({"error": str(error)})
-        else:
-            await websocket.send_json({"done": message["do"]})
+            return {"error": str(error)}
+        except Exception as error:
+            return {"error": f"the message cannot be carried out: {error!r}"}
 
     async def _send_frames(self, websocket: WebSocket, client: Client) -> None:
         while True:

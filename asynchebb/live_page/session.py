@@ -109,7 +109,8 @@ class Session:
             return
         changed = settings.changed(self.simulation.setting, str(control), given)
         if control in settings.RESTARTS:
-            self.simulation.restart(changed)
+            self.simulation = Simulation(changed, self.simulation.engine)
+            self.playback = Playback(self.simulation)
             self._forget()
         else:
             self.simulation.change(changed)
@@ -300,9 +301,10 @@ class Session:
 
     def netcdf(self, number: int = 0) -> bytes:
         """The run so far as a file."""
-        simulation, engine = self.simulation, self.simulation.engine
+        engine = self.simulation.engine
 
         def now() -> tuple[Run, Stop, State, list[Point], dict[str, Any]]:
+            simulation = self.simulation
             how = {"history": as_python.code(simulation, number)}
             state = simulation.states[number].copy()
             return simulation.run(number), simulation.stop, state, self.history.states.items, how

@@ -97,15 +97,10 @@ def name_of(stimulus: Stimulus) -> str:
 
 
 def parsed(kind: str, text: Any) -> Any:
-    """A value of one of the package's classes. A message must not make us read files, so paths are refused."""
-    names = [name for name in notation.variants(kind) if name != "FromArray"]
-    accepted = f"it must be one of {', '.join(names)}, like {names[0]}(…)"
-    if not isinstance(text, str) or len(text) > LONGEST_TEXT or ".py" in text or "FromArray" in text:
-        raise InputError(f"{kind} is {str(text)[:80]!r}; {accepted}")
-    try:
-        return notation.parse(kind, text)
-    except (RecursionError, MemoryError, TypeError):
-        raise InputError(f"{kind} is {text[:80]!r}; {accepted}") from None
+    """A value of one of the package's classes."""
+    if not isinstance(text, str) or len(text) > LONGEST_TEXT:
+        raise InputError(f"{kind} is {str(text)[:80]!r}; it must be text like Name(field=value)")
+    return notation.parse(kind, text)
 
 
 def stimulus_named(setting: Setting, given: Any) -> Stimulus:
@@ -313,7 +308,9 @@ def fields_of(name: str, given: Mapping[str, Any], function: Callable[..., Any],
     taken = {key: one for key, one in signature(function).parameters.items() if key not in without}
     needed = [key for key, one in taken.items() if one.default is one.empty]
     if {*given} - {*taken} or {*needed} - {*given}:
-        raise InputError(f"{name} has the fields {', '.join(given) or 'none'}; it must have {', '.join(taken)}")
+        raise InputError(
+            f"{name} has the fields {', '.join(given) or 'none'}; it must have {', '.join(taken) or 'none'}"
+        )
     return given
 
 

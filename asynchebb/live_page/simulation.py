@@ -44,9 +44,6 @@ class Simulation:
 
     def __init__(self, setting: Setting, engine: str = "cpu") -> None:
         self.engine = engine
-        self.restart(setting)
-
-    def restart(self, setting: Setting) -> None:
         self.setting = setting
         self.phases: list[Phase] = []  # that have ended, and
         self.networks: list[tuple[Network, ...]] = []  # the networks during each

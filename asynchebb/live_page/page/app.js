@@ -4,7 +4,7 @@ import {COLOURS, curves, layout, mosaic, picture, raster, rate, short, squares} 
 import {pad} from "./pad.js";
 
 const $ = id => document.getElementById(id);
-const token = new URLSearchParams(location.search).get("token");
+const token = new URLSearchParams(location.search).get("token") ?? remembered();
 const withToken = (path, more = {}) => `${path}?${new URLSearchParams({...(token ? {token} : {}), ...more})}`;
 const SPEEDS = [10, 30, 100, 300, 1e3, 3e3, 1e4, 3e4, 1e5, 3e5, null];  // steps per second
 const TYPES = {uint8: Uint8Array, uint16: Uint16Array, int16: Int16Array, float32: Float32Array, float64: Float64Array};
@@ -13,6 +13,19 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 
 let socket, header, parts, tours = {}, chosen = null, touring = null, waiting = null, arrived = [], lastFrame = 0;
 
+// The token. It is remembered for this address and port alone, so that a link without one opens in the same browser.
+// Inside another page it has to stand in the address: that page could lay its own buttons over these.
+
+function remembered() {
+  try { return self === top ? localStorage.getItem("token") : null; }
+  catch { return null; }  // the browser forbids it
+}
+
+function remember() {
+  try { localStorage.setItem("token", token); }
+  catch { /* likewise; then links open at the address with the token only */ }
+}
+
 // The connection
 
 function connect() {
@@ -20,7 +33,7 @@ function connect() {
   socket.binaryType = "arraybuffer";
   socket.onmessage = ({data}) => typeof data === "string" ? answered(JSON.parse(data)) : received(data);
   socket.onclose = ({code, reason}) => {
-    if (code === 4403 || (code === 1006 && !header)) return say(reason || "Open the address that asynchebb printed when it started: it ends in a token.", true);
+    if (code === 1006 && !header) return say("Open the address that asynchebb printed when it started: it ends in a token.", true);
     if (code === 4429) return say(reason, true);
     say("The server has stopped, or cannot be reached.", true);
     setTimeout(connect, 2000);
@@ -36,6 +49,7 @@ function answered(message) {
 }
 
 function opened(found) {
+  remember();
   tours = found;
   $("tours").replaceChildren(...Object.entries(tours).map(([name, {title}]) => {
     const button = document.createElement("button");
@@ -47,8 +61,11 @@ function opened(found) {
   say("");
   if (chosen !== null) send({do: "select", neuron: chosen});
   if (location.hash.length > 1) {
-    try { send({do: "start", ...JSON.parse(decode(location.hash.slice(1)))}); }
-    catch { say("The link holds no setting that can be read.", true); }
+    try {
+      const setting = JSON.parse(decode(location.hash.slice(1)));
+      // Any page on the web can open such a link.
+      if (confirm("Start what this link describes? The networks that learn here now will be lost.")) send({do: "start", ...setting});
+    } catch { say("The link holds no setting that can be read.", true); }
     history.replaceState(null, "", location.pathname + location.search);  // so that a reload does not start again
   }
 }
