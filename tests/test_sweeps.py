@@ -267,7 +267,7 @@ class Exploding:
 
 @dataclass(frozen=True)
 class Refusing(ah.Crossbars):
-    """Cannot be drawn while a file is there, or kills whoever draws it."""
+    """Cannot be drawn while a folder is there, or kills whoever draws it."""
 
     unless: str = ""
     deadly: bool = False
@@ -282,7 +282,7 @@ class Refusing(ah.Crossbars):
 
 def test_a_run_that_fails_is_kept_with_its_error_and_the_others_go_on(tmp_path):
     switch = tmp_path / "switch"
-    switch.touch()
+    switch.mkdir()
     vary = {
         "stimulus": [ah.Crossbars(6), Refusing(6, unless=str(switch))],
         "rule": [ah.Hebbian(), Exploding()],
@@ -298,7 +298,7 @@ def test_a_run_that_fails_is_kept_with_its_error_and_the_others_go_on(tmp_path):
     assert "stimulus=Crossbars(p=6), rule=Exploding(eta=0.5): it diverged" in said
     kept = json.loads(next((tmp_path / "F" / "runs").glob("*.failed")).read_text())
     assert "Traceback" in kept["traceback"] and kept["run"].startswith("Run(")
-    switch.unlink()
+    switch.rmdir()
     assert ah.sweep(discrete, vary, tmp_path / "F", workers=2, engine="reference").identical(dataset)
     again = ah.sweep(discrete, vary, tmp_path / "F", workers=2, engine="reference", retry_failed=True)
     assert again.error.notnull().values.tolist() == [[True, False], [True, False]]
@@ -307,7 +307,7 @@ def test_a_run_that_fails_is_kept_with_its_error_and_the_others_go_on(tmp_path):
 
 def test_a_run_that_kills_its_worker_fails_alone(tmp_path):
     switch = tmp_path / "switch"
-    switch.touch()
+    switch.mkdir()
     vary = {"stimulus": [ah.Crossbars(6), Refusing(6, unless=str(switch), deadly=True)], "seed": range(3)}
     dataset = ah.sweep(BASE, vary, tmp_path / "F", workers=2)
     assert dataset.error.notnull().values.tolist() == [[True] * 3, [False] * 3]
@@ -391,7 +391,7 @@ def test_any_executor_does_the_work(kind, tmp_path):
 
 def test_an_executor_that_breaks_is_said_to_have_broken(tmp_path):
     switch = tmp_path / "switch"
-    switch.touch()
+    switch.mkdir()
     deadly = Refusing(6, unless=str(switch), deadly=True)
     with (
         ProcessPoolExecutor(1) as executor,
