@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asynchebb import equations
+from asynchebb.engines.arrays import check_arrays
 from asynchebb.engines.cpu import tiles, units
 from asynchebb.engines.traces import Traces
 from asynchebb.network import VANISHING, Network, State
@@ -61,6 +62,9 @@ def advance(
     from_rest: bool = False,
     settled: np.ndarray | None = None,
 ) -> State:
+    check_arrays(network, state, X, hold, traces, settled)
+    if traces.means.size:
+        raise ValueError("traces.means is asked for; the cpu engine does not have it")
     n, dtype = network.n, state.W.dtype
     module = loop(dtype, n >= WIDE)
     room = _room(module, n, network.m, dtype)
@@ -73,8 +77,7 @@ def advance(
     if state.h.size:
         numbers[module.H, :n] = state.h
     floor, additive = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "additive", False)
-    # A floor takes from every synapse, and sleeping neurons' gates are not looked at one by one.
-    lazy = bool(additive and floor == 0 and traces.burst.size == 0)
+    lazy = bool(additive and floor == 0)  # a floor takes from every synapse
     given = {"hold": hold, "from_rest": from_rest, "stimuli": len(X), "lazy": lazy}
     spiking, decay = equations.spikes(network.dynamics), getattr(network.dynamics, "decay", 0.0)
     given |= {"spiking": spiking, "noisy": equations.noisy(network.dynamics), "events": spiking and decay > 0}
@@ -87,8 +90,6 @@ def advance(
         record = getattr(network, kind)
         arrays[kind] = np.array([*equations.constants(record).values(), 0], dtype)
         given |= kernels(kind, record.__class__, dtype)
-    if X.dtype != dtype or not all(array.flags.c_contiguous for array in arrays.values()):
-        raise ValueError("the arrays must be as `engines.prepare` makes them")  # the loop would read something else
     given |= {name: _address(array) for name, array in arrays.items() if array.size}
     counts = np.ndarray(len(units.COUNTS), np.int64, room.held)  # the first fields of the record
     counts[:] = [given.get(name, 0) or room.given.get(name, 0) for name in units.COUNTS]

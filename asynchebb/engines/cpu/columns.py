@@ -491,3 +491,15 @@ def record(held, k, y, index, n):
         bursts, opened = row(truths_at(h.trace_burst), t, h.n), row(truths_at(h.truths), OPENED, h.wide)
         for i in range(n):
             bursts[index[i]] = opened[i]
+
+
+@unit("hkckk")
+def record_silence(held, i, c, k, end):
+    """Write down the gates of neuron i, with this count c at step k, which is silent up to the end."""
+    h = carray(held, 1)[0]
+    silent, own_c = row(numbers_at(h.numbers), SILENT, h.wide), row(indices_at(h.indices), ROWS, h.wide)
+    bursts, opened = truths_at(h.trace_burst), row(truths_at(h.truths), OPENED, h.wide)
+    own_c[0] = c[0]
+    for kk in range(k, end):
+        gates(held, own_c, silent, kk, 1)
+        row(bursts, h.t + kk, h.n)[i] = opened[0]

@@ -85,6 +85,7 @@ if TYPE_CHECKING:  # `cpu` puts compiled ones in their place: those for one core
         numbers_at,
         odd_rows,
         record,
+        record_silence,
         silence,
         silent_gates,
         terms_of_update,
@@ -183,7 +184,8 @@ def run_lanes(held, count, C, wide_C, k, steps):
         history[p], in_log[p], now[p] = 0, 0, 0
     for p in range(count):
         history[p], now[p] = y[p], felt[p]
-    tiles, logged, traced = tiles_of(width, per), 0, h.trace_active + h.trace_y > 0
+    tiles, logged = tiles_of(width, per), 0
+    traced = h.trace_active + h.trace_y + h.trace_burst > 0
     for t in range(steps):
         old, new, kk, forwards = row(history, t, width), row(history, t + 1, width), k + t, t % 2 == 0
         # u, y = step(u, W @ x - M @ y); beta, c = gate(y, c, k, hold)
@@ -407,6 +409,8 @@ def wake(held, q, k):
     indices, wide = indices_at(h.indices), h.wide
     c, current = rows_of(indices, wide, (NEAR // GROUP, CURRENT))
     if current[q] != k:
+        if h.trace_burst:
+            record_silence(held, row(indices, NEURON, wide)[q], row(c, q, 1), current[q], k)
         silent_gates(held, row(c, q, 1), current[q], k, 1)
         c[q], current[q] = row(indices, NEW_C, wide)[0], k
 
@@ -427,6 +431,11 @@ def leave_far(held, size, k, end):
     for i in range(n):
         drive[i] = long * b[i] - s[i] * inhibition[i]
     after(held, u, n)
+    if h.trace_burst:
+        could = row(truths_at(h.truths), COULD, wide)
+        for i in range(n):
+            if could[i] == 0:
+                record_silence(held, i, row(indices, i, 1), k, end)
     silent_gates(held, indices, k, end, n)
     for i in range(n):
         u[i] = new_u[i]
@@ -464,6 +473,7 @@ def run_few(held, k):
         steps = min(length, last - k)
         copy_neurons(held, LANES, SAVED, count)
         logged = run_lanes(held, count, C, wide_C, k, steps)
+        h.lane_steps += count * steps
         good = logged >= 0
         slept = quiet(held, count, size, N, width, steps) if good else 0
         if slept:

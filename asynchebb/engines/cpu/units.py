@@ -17,7 +17,7 @@ import numpy as np
 # addresses of the equations' compiled functions and of their constants; and the traces, 0 where they are not asked for.
 COUNTS = (
     *("n", "m", "wide", "hold", "from_rest", "lazy", "stimuli", "t", "pixels", "listed"),
-    *("near", "most_entries", "run_apart", "undone"),
+    *("near", "most_entries", "run_apart", "undone", "lane_steps"),
     *("W", "P", "X", "x", "settled", "numbers", "indices", "truths", "history", "N", "C", "saved_C", "log"),
     *("move", "after", "fire", "dynamics", "gates", "silent_gates", "schedule", "terms", "update", "rule"),
     *("clock", "spiking", "noisy", "events", "window", "recent"),

@@ -8,7 +8,7 @@ memory, in `batch.py`; and which memory that is, in `channels.py`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
@@ -19,6 +19,7 @@ import numpy as np
 from asynchebb import equations
 from asynchebb.checks import InputError
 from asynchebb.contracts import Call
+from asynchebb.engines.arrays import check_arrays
 from asynchebb.engines.gpu import device, program
 from asynchebb.engines.gpu.batch import Batch, bytes_of, stride
 from asynchebb.engines.gpu.channels import Full
@@ -64,17 +65,26 @@ def answers(calls: Sequence[Call]) -> list[State | Exception]:
     memory for."""
     gpu = device.current()
     with gpu.failures():
-        found: list[State | Exception] = [call.state for call in calls]
-        needed = [bytes_of(call, _kind(gpu, call, len(calls))[2]) for call in calls]
-        for k, call in enumerate(calls):
+        found = [_checked(call) for call in calls]
+        sound = [k for k, one in enumerate(found) if not isinstance(one, Exception)]
+        needed = {k: bytes_of(calls[k], _kind(gpu, calls[k], len(calls))[2]) for k in sound}
+        for k in sound:
             if needed[k] > gpu.room:
-                found[k] = _too_large(call, needed[k], gpu.room)
-        fitting = [k for k in range(len(calls)) if needed[k] <= gpu.room]
+                found[k] = _too_large(calls[k], needed[k], gpu.room)
+        fitting = [k for k in sound if needed[k] <= gpu.room]
         _compile(gpu, {_kind(gpu, calls[k], len(fitting)) for k in fitting})
         for batch in _batches(gpu, needed, fitting):
             for k, error in _run_or_split(gpu, calls, needed, batch):
                 found[k] = error
     return found
+
+
+def _checked(call: Call) -> State | Exception:
+    try:
+        check_arrays(call.network, call.state, call.X, call.hold, call.traces, call.settled)
+    except ValueError as error:
+        return error
+    return call.state
 
 
 def choose(card: int) -> None:
@@ -103,7 +113,7 @@ def _largest(gpu: Any) -> int:
     return int(min(BATCH, gpu.room // (2 * sum(AT_ONCE))))
 
 
-def _batches(gpu: Any, needed: Sequence[int], numbers: Sequence[int]) -> Iterator[list[int]]:
+def _batches(gpu: Any, needed: Mapping[int, int], numbers: Sequence[int]) -> Iterator[list[int]]:
     """The calls with these numbers, in portions that fit in the GPU's memory."""
     batch: list[int] = []
     taken = 0
@@ -118,7 +128,7 @@ def _batches(gpu: Any, needed: Sequence[int], numbers: Sequence[int]) -> Iterato
 
 
 def _run_or_split(
-    gpu: Any, calls: Sequence[Call], needed: Sequence[int], batch: list[int]
+    gpu: Any, calls: Sequence[Call], needed: Mapping[int, int], batch: list[int]
 ) -> Iterator[tuple[int, InputError]]:
     """Run the calls with these numbers; in two portions if the GPU has less memory than it said. Gives those that do
     not fit by themselves."""
@@ -347,9 +357,8 @@ def _told(call: Call) -> dict[str, Any]:
     floor, decay = getattr(network.rule, "floor", 0.0), getattr(network.dynamics, "decay", 0.0)
     spiking = equations.spikes(network.dynamics)
     told = {"n": network.n, "m": network.m, "stride": stride(network), "stimuli": len(call.X), "hold": call.hold}
-    told |= {"from_rest": call.from_rest, "all_near": call.traces.burst.size > 0}
-    told |= {"has_memory": equations.has_memory(type(network.dynamics)), "spiking": spiking}
-    told |= {"noisy": equations.noisy(network.dynamics), "events": spiking and decay > 0}
+    told |= {"from_rest": call.from_rest, "has_memory": equations.has_memory(type(network.dynamics))}
+    told |= {"spiking": spiking, "noisy": equations.noisy(network.dynamics), "events": spiking and decay > 0}
     told |= {"window": equations.window(network.schedule), "clock": int(state.t)}
     told |= {"quiet": quiet(network.schedule, call.hold)}
     told["open_from"], told["open_c"] = open_from(network.schedule, call.hold)

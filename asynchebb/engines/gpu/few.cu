@@ -202,6 +202,7 @@ DEVICE void wake(Awake& res, int slots, int waking, int now, int k) {
     for EACH(w, waking) {
         int slot = slots + w, i = res.listed[w];
         res.id[slot] = i, res.row[i] = slot, TRUTH(OPENED)[i] = 0;
+        if (net.trace_burst) trace_silence(net, res.shown, i, LIST(SINCE)[i], k);
     }
     sync();
     ROLLED for (int first = slots; first < slots + waking; first += TOGETHER)
@@ -291,6 +292,9 @@ OUTLINED int run_few(int k) {
     store_all(res, slots);
     sync();
     SPENT(ON_STORING)
+    if (net.trace_burst)
+        for EACH(i, net.n)
+            if (res.row[i] < 0) trace_silence(net, res.shown, i, LIST(SINCE)[i], k);
     for EACH(i, net.n)
         if (res.row[i] < 0) {
             ROW(U)[i] = res.sleeper_u[i];

@@ -261,6 +261,9 @@ OUTLINED int run_few(int k) {
             for EACH(i, net.n) ROW(ALL_RATES)[i] += ROW(Y)[i] + res.sums[i];
         bool odd = res.odd;
         if (k > start) move_far(k - start);
+        if (net.trace_burst)
+            for EACH(i, net.n)
+                if (res.row[i] == FAR) trace_silence(net, res.shown, i, start, k);
         for EACH(i, net.n)
             if (res.row[i] == FAR) close_silent(net, i, start, k, odd, res.shown.hold_start + k - 1);
         sync();

@@ -7,6 +7,8 @@ template <bool LOOKS> OUTLINED void move_idle(int k) {
     const int AT_ONCE = 16;
     int steps = k - res.looked, columns = res.columns, pitch = res.pitch;
     if (!LOOKS) sync();  // else the block has just met, and will
+    if (net.trace_burst)
+        for EACH(j, res.rows - THREADS) trace_silence(net, res.shown, res.id[THREADS + j], res.looked, k);
     if (steps || LOOKS)
         ROLLED for EACH(j, res.rows - THREADS) {
             real felt[4] = {res.felt[j], 0, 0, 0}, least[4] = {0, 0, 0, 0};

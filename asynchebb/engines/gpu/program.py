@@ -16,7 +16,7 @@ from asynchebb.schedules import Frozen
 
 # All that the kernel is told of a network: numbers, where arrays are (0: there is none), and reals.
 COUNTS = (
-    *("n", "m", "stride", "stimuli", "hold", "from_rest", "all_near", "has_memory"),
+    *("n", "m", "stride", "stimuli", "hold", "from_rest", "has_memory"),
     *("spiking", "noisy", "events", "window", "clock", "quiet", "open_from", "open_c", "holds", "shown"),
 )
 ARRAYS = {

@@ -16,7 +16,7 @@ DEVICE bool may_sleep(Net& net, real u, real a, long long c, int k, int end, boo
     real still, unused;
     step(net.dynamics, u, 0, 0, 0, 0, still, unused, unused, unused);
     opens = false;
-    if (net.all_near || still != u) return false;
+    if (still != u) return false;
     int opening = silent_gates(net, c, k, end).opens;
     if (opening == end || stays(net, a)) return true;
     opens = true;
@@ -27,6 +27,19 @@ DEVICE bool may_sleep(Net& net, real u, real a, long long c, int k, int end, boo
 DEVICE bool odd_when_silent(Net& net, real a, real scale, real s) {
     Terms terms = terms_of_update(net.rule, 0, a);
     return odd_W(terms, scale) || odd_M(net.floor, terms, s);
+}
+
+// Write down the gates of a neuron that has been silent from step `start` up to k, before its c is brought up to date.
+OUTLINED void trace_silence(Net& net, const Shown& shown, int i, int start, int k) {
+    long long c = COUNT(C)[i];
+    if (k <= net.quiet) return;  // its gate was closed
+    ROLLED for (; start < k; start++) {
+        real beta;
+        long long next;
+        gate(net.schedule, 0, 0, c, start, net.hold, beta, next);
+        c = next;
+        if (beta != 0) global(net.trace_burst)[(shown.hold_start + start) * net.n + i] = 1;
+    }
 }
 
 // Its u after so much drive; and is it active then?
