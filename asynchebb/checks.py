@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import field, is_dataclass
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -39,9 +39,11 @@ class InputError(ValueError):
 def shown(value: object) -> str:
     """Show any value in one line of an error message."""
     try:
-        text = " ".join(repr(value).split("\n"))
-    except Exception:  # a class of the user's own, or a number of too many digits
-        text = f"a value of class {type(value).__name__}"
+        text = repr(value)
+    except Exception:  # of a class of the user's own, or because a number has too many digits
+        text = "\n"
+    if "\n" in text:
+        return f"a value of class {type(value).__name__}"
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
@@ -78,14 +80,17 @@ def fraction(name: str, value: object) -> int | float:
     return number
 
 
+def is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, Integral) and not isinstance(value, bool | np.timedelta64)
+
+
 def at_least(least: int, most: int | None = LARGEST_WHOLE) -> Callable[[str, object], int]:
     def check(name: str, value: object) -> int:
-        whole = isinstance(value, Integral) and not isinstance(value, bool | np.timedelta64)
-        if not whole or value < least:  # type: ignore[operator]
+        if not is_whole(value) or int(value) < least:
             raise InputError(f"{name} is {shown(value)}; it must be a whole number of at least {least}")
-        if most is not None and value > most:  # type: ignore[operator]
+        if most is not None and int(value) > most:
             raise InputError(f"{name} is {shown(value)}; it must be a whole number of at most {most:,}")
-        return int(value)  # type: ignore[call-overload]
+        return int(value)
 
     return check
 
@@ -127,7 +132,7 @@ def instance(name: str, value: object, kind: type[T]) -> T:
     return value
 
 
-def several(name: str, values: object, kind: type[T]) -> tuple[T, ...]:
+def several(name: str, values: object, kind: type[T], least: int = 0) -> tuple[T, ...]:
     """A tuple, of a single value or of those in a list."""
     if isinstance(values, kind):
         return (values,)
@@ -137,6 +142,8 @@ def several(name: str, values: object, kind: type[T]) -> tuple[T, ...]:
     for value in values:
         if not isinstance(value, kind):
             raise InputError(f"{name} holds {shown(value)}; it must hold only {kind.__name__}(...)")
+    if len(values) < least:
+        raise InputError(f"{name} is empty; it must hold at least one {kind.__name__}")
     return values
 
 
@@ -156,8 +163,8 @@ def path(name: str, value: object) -> Path:
         fits = False
     if not fits:
         raise InputError(
-            f"{name} is {shown(value)}; it must be the path of a file or folder on this machine, in which each name has at "
-            f"most {LARGEST_NAME} bytes"
+            f"{name} is {shown(value)}; it must be the path of a file or folder on this machine, with names of at most "
+            f"{LARGEST_NAME} bytes"
         )
     return Path(text)
 

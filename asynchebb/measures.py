@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from asynchebb import metrics, sources
-from asynchebb.checks import InputError, one_of
+from asynchebb.checks import InputError, function, instance, one_of, or_none, shown, true_or_false
 from asynchebb.contracts import MeasureFunction
 
 # What a measure may ask for, as names of its parameters. It is left out where one of them is missing.
@@ -65,10 +65,12 @@ class Measure:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isidentifier():
-            raise InputError(f"Measure.name is {self.name!r}; it must be a name like contrast")
+            raise InputError(f"Measure.name is {shown(self.name)}; it must be a name like contrast")
         one_of("Measure.better", self.better, BETTER)
-        if self.function is not None and not callable(self.function):
-            raise InputError(f"Measure.function is {self.function!r}; it must be a function")
+        or_none(function)("Measure.function", self.function)
+        for name in ("label", "unit", "meaning"):
+            instance(f"Measure.{name}", getattr(self, name), str)
+        true_or_false("Measure.per_neuron", self.per_neuron)
         for need in self.needs:
             if need not in NEEDS:
                 raise InputError(f"the measure {self.name} needs {need!r}; it may need {', '.join(NEEDS)}")
@@ -136,6 +138,8 @@ def measure(label: str = "", better: str = "", unit: str = "", per_neuron: bool 
     0.5
     >>> probe = ah.Probe(ah.Crossbars(6), measures=(*ah.USUAL, contrast))
     """
+
+    instance("label", label, str)  # or it is the function, if `measure` was not called
 
     def made(function: Callable[..., Any]) -> Measure:
         documented = inspect.getdoc(function) or ""
@@ -315,7 +319,7 @@ def _named(argument: str, given: Any) -> Measure:
         return MEASURES[given]
     if inspect.isfunction(given):
         return measure()(given)
-    raise InputError(f"{argument} holds {given!r}; it must hold functions, or names out of {', '.join(MEASURES)}")
+    raise InputError(f"{argument} holds {shown(given)}; it must hold functions, or names out of {', '.join(MEASURES)}")
 
 
 def _package_measure(name: str) -> Measure:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from math import prod
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from asynchebb import metrics
-from asynchebb.checks import InputError, at_least, one_of
+from asynchebb.checks import InputError, at_least, is_whole, matrix, one_of, real, several, shown
 from asynchebb.drawing.figures import (
     Figure,
     error_curves,
@@ -30,12 +29,13 @@ from asynchebb.drawing.figures import (
     styled,
 )
 from asynchebb.network import State
-from asynchebb.runs.saved import open_run
+from asynchebb.runs.saved import open_run, opened
 
 if TYPE_CHECKING:
     import xarray
 
 WIDTHS = {"single": 3.5, "double": 7.2}  # inches: 89 and 183 mm, as most journals have them
+NARROWEST, WIDEST = 1, 300  # inches: at 192 dots per inch, Matplotlib draws no more than 65,535 dots
 LETTERS = "ABCDEFGH"
 MOST_RUNS = len(LETTERS)  # compared in one figure
 
@@ -51,7 +51,7 @@ def fields(source: Any, most: int = 100, width: str | float = "single", shape: t
     >>> figure = ah.plot.fields(state, most=25)
     >>> figure.savefig("fields.png")
     """
-    at_least(1)("most", most)
+    most = at_least(1)("most", most)
     W, drawn, activity = _weights(source, shape)
     figure = _figure(width, 1.0)
     mosaic(figure.subplots(), W, drawn, activity, most)
@@ -88,7 +88,7 @@ def similarity(source: Any, other: Any = None, width: str | float = "single", we
     """
     one_of("weights", weights, ("W", "M"))
     dataset = _dataset(source)
-    compared = dataset if other is None else _dataset(other)
+    compared = dataset if other is None else _dataset(other, "other")
     steps = dataset["step"].values
     if other is not None and not np.array_equal(steps, compared["step"].values):
         raise InputError("other has snapshots at other steps than source; both runs must have the same")
@@ -136,20 +136,21 @@ def raster(bursts: Any, hold: int | None = None, width: str | float = "double") 
     >>> figure = ah.plot.raster(traces, hold=100)
     """
     traces = bursts if isinstance(bursts, Mapping) else {"burst": bursts}
-    drawn = {name: traces[name] for name in ("spikes", "burst") if name in traces}
-    if not drawn or any(np.ndim(each) != 2 for each in drawn.values()):
-        raise InputError('bursts must be an array (steps, neurons): the trace "burst" or "spikes" of ah.advance')
-    first = np.asarray(next(iter(drawn.values())), bool)
+    shape = "(steps, neurons)"
+    drawn = {name: matrix("bursts", traces[name], shape) > 0 for name in ("spikes", "burst") if name in traces}
+    if not drawn:
+        raise InputError('bursts has neither "burst" nor "spikes"; it must be one of them, or the traces of ah.advance')
+    first = next(iter(drawn.values()))
     order, highest = np.argsort(-first.sum(axis=0), kind="stable"), 1
     figure = _figure(width, 0.4)
     axes = figure.subplots()
     for (name, each), colour in zip(drawn.items(), ("black", "tab:red"), strict=False):
-        steps, ranks = np.nonzero(np.asarray(each, bool)[:, order])
+        steps, ranks = np.nonzero(each[:, order])
         size = 0.5 if name == "spikes" else 2
         axes.scatter(steps, ranks, size, colour, linewidths=0, rasterized=True)
         highest = max(highest, int(ranks.max(initial=0)) + 1)
     if hold is not None:
-        at_least(1)("hold", hold)
+        hold = at_least(1)("hold", hold)
         for onset in range(hold, len(first), hold):
             axes.axvline(onset, color="tab:gray" if "spikes" in drawn else "tab:red", linewidth=0.4)
     before = 0.01 * len(first)  # so that bursts at the first step are not on the axis
@@ -192,11 +193,11 @@ def compare(sources: Sequence[Any], names: Sequence[str] | None = None, width: s
     >>> figure = ah.plot.compare(runs, names=["asynchronous", "discrete"])
     """
     if not isinstance(sources, list | tuple):
-        raise InputError(f"sources is {type(sources).__name__}; it must be a list of saved runs: compare([one, other])")
+        raise InputError(f"sources is {shown(sources)}; it must be a list of saved runs: compare([one, other])")
     datasets = [_dataset(source) for source in sources]
     if not 2 <= len(datasets) <= MOST_RUNS:
         raise InputError(f"sources has length {len(datasets)}; it must hold 2 to {MOST_RUNS} runs")
-    names = differences(datasets) if names is None else [*names]
+    names = differences(datasets) if names is None else several("names", names, str)
     if len(names) != len(datasets):
         raise InputError(f"names has {len(names)} names; there are {len(datasets)} runs")
     figure = _figure(width, 0.62)
@@ -264,18 +265,14 @@ def _ranks(axes: Axes, dataset: xarray.Dataset) -> None:
 # Arguments
 
 
-def _dataset(source: Any) -> xarray.Dataset:
-    if isinstance(source, str | Path):
-        return open_run(source)
-    if not hasattr(source, "attrs") or "step" not in getattr(source, "variables", ()):
-        raise InputError(f"source is {type(source).__name__}; it must be a saved run: its dataset, or its file")
-    return source
+def _dataset(source: Any, name: str = "source") -> xarray.Dataset:
+    return open_run(source) if isinstance(source, str | Path) else opened(name, source)
 
 
 def _weights(source: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, tuple[int, ...], np.ndarray]:
     """W, the shape of a field, and the activity that orders the neurons."""
     if hasattr(source, "fit") and not hasattr(source, "state_"):
-        raise InputError(f"source is {source!r}; it must be fitted, and of a pipeline its last step")
+        raise InputError(f"source is {shown(source)}; it must be fitted, and of a pipeline its last step")
     state = source if isinstance(source, State) else getattr(source, "state_", None)
     if state is not None:
         from asynchebb.thumbnails import guessed_shape
@@ -288,15 +285,23 @@ def _weights(source: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, tu
 
 
 def _fitting(shape: tuple[int, ...], m: int) -> tuple[int, ...]:
-    if len(shape) not in (2, 3) or prod(shape) != m or (len(shape) == 3 and shape[0] != 2):
-        raise InputError(f"shape is {shape!r}; it must be (height, width) or (2, height, width), of {m} pixels in all")
-    return shape
+    fits = isinstance(shape, list | tuple) and all(is_whole(size) and size > 0 for size in shape)
+    if not fits or len(shape) not in (2, 3) or prod(shape) != m or (len(shape) == 3 and shape[0] != 2):
+        raise InputError(
+            f"shape is {shown(shape)}; it must be (height, width) or (2, height, width), of {m} pixels in all"
+        )
+    return tuple(shape)
 
 
 def _figure(width: str | float, height: float) -> Figure:
     """An empty figure; its height is relative to its width."""
     if isinstance(width, str) and width in WIDTHS:
         width = WIDTHS[width]
-    if not isinstance(width, Real) or not width > 0:
-        raise InputError(f"width is {width!r}; it must be {', '.join(WIDTHS)} or a number of inches")
-    return Figure(figsize=(float(width), float(width) * height), layout="constrained")
+    try:
+        if NARROWEST <= (inches := real("width", width)) <= WIDEST:
+            return Figure(figsize=(inches, inches * height), layout="constrained")
+    except InputError:
+        pass
+    raise InputError(
+        f"width is {shown(width)}; it must be {', '.join(WIDTHS)} or a number of inches from {NARROWEST} to {WIDEST}"
+    )

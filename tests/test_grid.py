@@ -130,7 +130,7 @@ def test_a_rule_of_ones_own_file_stands_beside_others(tmp_path):
             lambda: grid(BASE, {"seed": [1], "n": [1, 2]}, [("seed", "n")]),
             "seed has 1, n has 2; they must have",
         ),
-        (lambda: grid(BASE, {"seed": [1]}, [("seed", "n")]), "a name in zip is 'n'; it must be one of seed"),
+        (lambda: grid(BASE, {"seed": [1]}, [("seed", "n")]), "zip is 'n'; it must be one of seed"),
         (lambda: grid(BASE, {"seed": [1], "n": [2]}, [("seed", "n"), ("n",)]), "zip names n twice"),
         (lambda: grid(None, {"seed": [1]}), "run is None; it must be a Run"),
         (lambda: [*grid(BASE, {"hold": [2.5]})], "Phase.hold is 2.5; it must be a whole number"),

@@ -93,7 +93,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def fit(self, X: Samples, y: object = None) -> HebbianNetwork:
         """Show all of X up to `max_iter` times, from scratch or, with `warm_start`, from the weights learned before."""
         X = self._begin_fit(X)
-        passes, stop = callbacks.Passes(self, X, self.max_iter), False
+        passes, stop = callbacks.Passes(self, X, int(self.max_iter)), False
         while not (self._is_finished(X) or stop):
             started = time.perf_counter()
             passes.begin()
@@ -153,7 +153,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
 
     def _continue(self, X: Samples) -> Any:
         """Check data that are shown to a network which has seen some before."""
-        self._check_parameters()
+        self._checked_parameters()
         X = self._checked(X, reset=False)
         if self.n_components not in (None, len(self.state_.W)):
             raise ValueError(
@@ -168,7 +168,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def _begin(self, X: Samples) -> Any:
         before = dict(self.__dict__)
         try:
-            self._check_parameters()
+            self._checked_parameters()
             X = self._checked(X, reset=True)
             self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             network = self.make_network(self.n_components or X.shape[1], X.shape[1])
@@ -235,7 +235,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         if len(held_out) and self.n_iter_ > len(self.validation_scores_):
             self.validation_scores_.append(self._score(X[held_out], self._by_weights))
         stalled = len(held_out) and _passes_without_progress(self.validation_scores_, self.tol) >= self.n_iter_no_change
-        return bool(stalled) or self.n_samples_seen_ >= self.max_iter * (X.shape[0] - len(held_out))
+        return bool(stalled) or self.n_samples_seen_ >= int(self.max_iter) * (X.shape[0] - len(held_out))
 
     def _rest_of_pass(self, X: Any) -> Iterator[int]:
         """Show X once, in this pass's random order, or the rest of an interrupted pass."""
@@ -255,7 +255,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         # The state changes in place; Ctrl-C must not come between that and the count of samples seen.
         with np.errstate(over="ignore", invalid="ignore"), _uninterrupted():
             self.state_ = engines.module(self.engine).advance(
-                network, network.complete(self.state_), X, self.hold, no_traces, bool(self.from_rest)
+                network, network.complete(self.state_), X, int(self.hold), no_traces, bool(self.from_rest)
             )
             self.n_samples_seen_ += len(X)
         self._fired = getattr(self, "_fired", 0) + no_traces.fired
@@ -294,7 +294,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         Weights and `activity_` do not change.
         """
         check_is_fitted(self)
-        self._check_parameters()
+        self._checked_parameters()
         X = self._checked(X, reset=False)
         return self._settled(X).astype(np.float64 if X.dtype == np.float64 else np.float32, copy=False)
 
@@ -311,8 +311,8 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
 
     def _encoded(self, network: Network, block: np.ndarray) -> np.ndarray:
         """The settled rates for data already scaled."""
-        threads = None if self.n_jobs is None else effective_n_jobs(self.n_jobs)
-        return engines.settle(network, self.state_, block, self.settle, self.engine, threads)
+        threads = None if self.n_jobs is None else effective_n_jobs(int(self.n_jobs))
+        return engines.settle(network, self.state_, block, int(self.settle), self.engine, threads)
 
     def inverse_transform(self, X: Samples) -> np.ndarray:
         """Reconstruct the data from the rates by the readout, [Dᵀy]₊, in the data's own scale and shape.
@@ -380,7 +380,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def score(self, X: Samples, y: object = None) -> float:
         """1 − the reconstruction error: cos(x, x̂), averaged over the samples; 0 where x or x̂ is zero."""
         check_is_fitted(self)
-        self._check_parameters()
+        self._checked_parameters()
         return self._score(self._checked(X, reset=False), self._reconstructed)
 
     def _score(self, X: Any, reconstructed: Callable[[np.ndarray], np.ndarray]) -> float:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from asynchebb.checks import InputError, non_negative
+from asynchebb.checks import InputError, non_negative, shown
 from asynchebb.contracts import Schedule
 from asynchebb.estimators.hebbian import HebbianNetwork
 from asynchebb.estimators.parameters import Parameters
@@ -13,9 +13,10 @@ from asynchebb.estimators.silence import PATIENCE
 from asynchebb.schedules import Asynchronous, Continuous, Discrete
 
 
-def schedule_or_none(name: str, value: object) -> None:
+def schedule_or_none(name: str, value: object) -> Any:
     if value is not None and not callable(getattr(value, "gate", None)):
-        raise InputError(f"{name} is {value!r}; it must be a schedule, like ah.Bursts(), or None")
+        raise InputError(f"{name} is {shown(value)}; it must be a schedule, like ah.Bursts(), or None")
+    return value
 
 
 @dataclass(eq=False, repr=False)

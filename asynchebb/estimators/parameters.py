@@ -9,9 +9,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 
 from asynchebb import engines, equations
-from asynchebb.checks import InputError, at_least, non_negative, one_of, positive, real, true_or_false
+from asynchebb.checks import (
+    InputError,
+    at_least,
+    is_whole,
+    non_negative,
+    one_of,
+    or_none,
+    positive,
+    real,
+    shown,
+    true_or_false,
+)
 from asynchebb.contracts import Dynamics, Rule, Schedule, Weights
 from asynchebb.network import READINGS, Network
 
@@ -19,34 +31,35 @@ READING = READINGS["notebook"]  # supplies the value of a parameter that is None
 VALUES = ("rule", "dynamics", "weights")  # values with fields of their own that a network is made of
 
 
-def norm_or_positive(name: str, value: object) -> None:
+def norm_or_positive(name: str, value: object) -> str | float | None:
+    if value is None or (isinstance(value, str) and value == "norm"):
+        return value
     try:
-        if value is not None and value != "norm":
-            positive(name, value)
+        return positive(name, value)
     except InputError:
-        raise InputError(f'{name} is {value!r}; it must be "norm", a number above 0, or None') from None
+        raise InputError(f'{name} is {shown(value)}; it must be "norm", a number above 0, or None') from None
 
 
-def or_none(check: Callable[[str, Any], None]) -> Callable[[str, Any], None]:
-    def check_unless_none(name: str, value: object) -> None:
-        try:
-            if value is not None:
-                check(name, value)
-        except InputError as error:
-            raise InputError(f"{error}, or None") from None
-
-    return check_unless_none
+def share(name: str, value: object) -> float:
+    if not 0 < (number := real(name, value)) < 1:
+        raise InputError(f"{name} is {number!r}; it must be a number above 0 and below 1")
+    return number
 
 
-def share(name: str, value: object) -> None:
-    real(name, value)
-    if not 0 < value < 1:  # type: ignore[operator]
-        raise InputError(f"{name} is {value!r}; it must be a number above 0 and below 1")
+def number_of_jobs(name: str, value: object) -> int | None:
+    if value is not None and (not is_whole(value) or value == 0):
+        raise InputError(f"{name} is {shown(value)}; it must be a number of threads, or −1 or None for all cores")
+    return None if value is None else int(value)
 
 
-def number_of_jobs(name: str, value: object) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer) or value == 0):
-        raise InputError(f"{name} is {value!r}; it must be a number of threads, or −1 or None for all cores")
+def seed_or_none(name: str, value: Any) -> Any:
+    try:
+        check_random_state(value)
+    except Exception:  # scikit-learn's, or one that comes while it shows the value
+        raise InputError(
+            f"{name} is {shown(value)}; it must be a whole number from 0 to 2³² − 1, a RandomState or None"
+        ) from None
+    return value
 
 
 @dataclass(eq=False, repr=False)
@@ -120,7 +133,7 @@ class Parameters(BaseEstimator):
     engine: str = "cpu"
     n_jobs: int | None = None
 
-    accepted: ClassVar[dict[str, Callable[[str, Any], None]]] = {
+    accepted: ClassVar[dict[str, Callable[[str, Any], Any]]] = {
         "n_components": or_none(at_least(1)),
         **dict.fromkeys(("hold", "settle", "max_iter", "n_iter_no_change"), at_least(1)),
         **dict.fromkeys(("from_rest", "warm_start", "readout", "learning"), true_or_false),
@@ -129,6 +142,7 @@ class Parameters(BaseEstimator):
         "scale": norm_or_positive,
         "engine": partial(one_of, accepted=engines.CHOICES),
         "n_jobs": number_of_jobs,
+        "random_state": seed_or_none,
     }
     model: ClassVar[str] = "asynchronous"  # the model that supplies the default rule
     values: ClassVar[dict[str, str]] = {kind: kind for kind in VALUES}  # all such parameters, and their kinds
@@ -147,9 +161,9 @@ class Parameters(BaseEstimator):
         defaults = {"rule": getattr(READING, self.model), "dynamics": READING.dynamics, "weights": READING.weights}
         return {kind: defaults[kind] if getattr(self, kind) is None else getattr(self, kind) for kind in VALUES}
 
-    def _check_parameters(self) -> None:
-        for name, check in self.accepted.items():
-            check(name, getattr(self, name))
+    def _checked_parameters(self) -> dict[str, Any]:
+        """Those that have a check, as Python's own values; scikit-learn wants the attributes left as they are."""
+        return {name: check(name, getattr(self, name)) for name, check in self.accepted.items()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """All parameters; if `deep`, also the constants of rule, dynamics and weights, as rule__eta."""

@@ -37,7 +37,8 @@ def warn_if_silent(model: Learner, X: Any, whole: bool, stacklevel: int = 3) -> 
     if not model.learning:
         return
     silence = int(model.state_.c.min())  # Euler steps since any neuron learned
-    recent = max(X.shape[0] // 2, -(-model._patience() // model.hold))  # samples
+    hold = int(model.hold)
+    recent = max(X.shape[0] // 2, -(-model._patience() // hold))  # samples
     if not model._has_scale:
         message = "nothing was learned: X has been all zeros so far, and no neuron was active"
     elif silence >= NEVER_UPDATED + (0 if whole else model._patience()):
@@ -48,7 +49,7 @@ def warn_if_silent(model: Learner, X: Any, whole: bool, stacklevel: int = 3) -> 
             f"no neuron responds to the data any more: strong samples have driven weights up to {largest:.3g}, for "
             f"which the Euler step is too long. {how_to_calm(model)} and fit again"
         )
-    elif whole and silence >= recent * model.hold:
+    elif whole and silence >= recent * hold:
         burst = np.count_nonzero(model.state_.c < NEVER_UPDATED)
         message = (
             f"learning has stopped: no neuron has burst in the last {recent:,} samples, and {burst} of "

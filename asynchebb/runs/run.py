@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from asynchebb import measures, provenance
-from asynchebb.checks import InputError, added_later, at_least, checked, frozen, true_or_false
+from asynchebb.checks import InputError, added_later, at_least, checked, frozen, instance, several, shown, true_or_false
 from asynchebb.contracts import Stimulus
 from asynchebb.engines import traces
 from asynchebb.measures import USUAL, Measure
@@ -88,13 +88,10 @@ class Run:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        if not isinstance(self.network, Network):
-            raise InputError(f"network is {self.network!r}; it must be a Network")
+        instance("network", self.network, Network)
         assign = object.__setattr__  # the record is frozen, but its fields may be given as lists
-        assign(self, "phases", _several("phases", self.phases, Phase))
-        assign(self, "probes", _several("probes", self.probes, Probe))
-        if not self.phases:
-            raise InputError("phases is empty; a run needs at least one Phase")
+        assign(self, "phases", several("phases", self.phases, Phase, least=1))
+        assign(self, "probes", several("probes", self.probes, Probe))
         shown: tuple[Phase | Probe, ...] = (*self.phases, *self.probes)
         for part in shown:
             check_stimulus(part.stimulus)
@@ -105,10 +102,9 @@ class Run:
                 )
         if not self.probes:
             assign(self, "probes", self._usual_probes())
-        traces.check(self.trace)
-        assign(self, "trace", tuple(name for name in traces.NAMES if name in self.trace))
-        at_least(0)("seed", self.seed)
-        assign(self, "seed", int(self.seed))
+        asked = traces.check(self.trace)
+        assign(self, "trace", tuple(name for name in traces.NAMES if name in asked))
+        assign(self, "seed", at_least(0, most=None)("seed", self.seed))
         assign(self, "dtype", float_type(self.dtype).name)
 
     def _repr_html_(self) -> str:
@@ -174,15 +170,6 @@ def _short(stimulus: Stimulus) -> str:
 def check_stimulus(stimulus: object) -> None:
     if isinstance(stimulus, type) or not all(hasattr(stimulus, part) for part in ("sample", "m")):
         raise InputError(
-            f"stimulus is {stimulus!r}; it must be a value with sample(rng, count) and a number m of pixels"
+            f"stimulus is {shown(stimulus)}; it must be a value with sample(rng, count) and a number m of pixels"
         )
     frozen("stimulus", stimulus)
-
-
-def _several(name: str, given: Any, kind: type) -> tuple:
-    """A tuple from a single value, a list or a tuple."""
-    given = (given,) if isinstance(given, kind) else tuple(given)
-    for value in given:
-        if not isinstance(value, kind):
-            raise InputError(f"{name} holds {value!r}; it must hold only {kind.__name__}(...)")
-    return given

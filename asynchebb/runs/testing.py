@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asynchebb import engines, equations
-from asynchebb.checks import InputError, at_least, stimuli
+from asynchebb.checks import InputError, at_least, function, instance, several, stimuli
 from asynchebb.contracts import Call, Stimulus
 from asynchebb.engines import traces
 from asynchebb.measures import error, error_last, error_sd, factors_of
@@ -60,6 +60,7 @@ def respond(
     ((5, 100), (5, 50), (50,))
     """
     engine = engines.resolved(engine)
+    function("on_progress", on_progress)
     return engines.result_of(responding(network, state, X, hold, from_rest, on_progress, engine == "gpu"), engine)
 
 
@@ -75,8 +76,8 @@ def responding(
     """`respond`, as the calls that it consists of; on a GPU a few large ones."""
     from asynchebb.engines import cpu  # only now: to import Numba takes a while
 
-    X = stimuli("X", X, network.m)
-    at_least(1)("hold", hold)
+    X = stimuli("X", X, instance("network", network, Network).m)
+    hold = at_least(1)("hold", hold)
     if not len(X):
         raise InputError("X holds no stimulus; a test needs at least one")
     activity, active, spiking = np.zeros(network.n), 0.0, equations.spikes(network.dynamics)
@@ -144,6 +145,7 @@ def error_matrix(
     >>> ah.error_matrix(network, states, sets, hold=100).shape
     (2, 2)
     """
+    states, sets = several("states", states, State, least=1), several("sets", sets, np.ndarray, least=1)
     return np.array(
         [[reconstruction_error(network, state, X, hold, engine, from_rest).last for X in sets] for state in states]
     )

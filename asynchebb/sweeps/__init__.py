@@ -18,7 +18,7 @@ import numpy as np
 
 from asynchebb import engines
 from asynchebb import progress as display
-from asynchebb.checks import InputError
+from asynchebb.checks import InputError, instance, path, true_or_false
 from asynchebb.contracts import Executor
 from asynchebb.runs.run import Run
 from asynchebb.runs.silence import SilentNetwork
@@ -67,7 +67,9 @@ def sweep(
     >>> dataset.error.sizes
     Frozen({'schedule.r_b': 2})
     """
-    made = grid(run, vary, zip)
+    out, made = path("out", out), grid(run, vary, zip)
+    for name, value in (("retry_failed", retry_failed), ("yes", yes), ("progress", progress)):
+        true_or_false(name, value)
     chosen = executors.local(workers) if executor is None else nullcontext(executors.adapted(executor))
     with bar(str(out)) if progress else nullcontext(lambda status: None) as on_status:
         _, status = run_grid(made, out, chosen, engine, retry_failed=retry_failed, yes=yes, on_status=on_status)
@@ -127,8 +129,10 @@ def search(
     >>> found.error.sizes
     Frozen({'trial': 3, 'seed': 1})
     """
+    out, checked = path("out", out), space_of(instance("run", run, Run), space)
+    for name, value in (("retry_failed", retry_failed), ("progress", progress)):
+        true_or_false(name, value)
     chosen = executors.local(workers) if executor is None else nullcontext(executors.adapted(executor))
-    checked = space_of(run, space)
     with bar(str(out)) if progress else nullcontext(lambda status: None) as on_status:
         points = search_runs(
             run, checked, out, chosen, engine, measure=measure, goal=goal, trials=trials, seeds=seeds, sampler=sampler,

@@ -23,12 +23,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from asynchebb.checks import InputError, at_least
+from asynchebb.checks import InputError, at_least, shown
 from asynchebb.contracts import Executor, Task
 from asynchebb.notation import pieces
 from asynchebb.threads import cores
 
 ANSWER = 5  # seconds a scheduler has to answer
+MOST_WORKERS = 1024  # processes on this machine, which all start at once
 
 # Exceptions raised when a worker has died, by class name: not all of these libraries need be installed.
 DEATHS = ("KilledWorker", "FutureCancelledError", "UncompletedJobError")
@@ -74,8 +75,7 @@ def renew(executor: Executor) -> None:
 def local(workers: int | None = None) -> Iterator[Local]:
     """Processes on this machine, by default one per core."""
     workers = cores() if workers is None else workers
-    at_least(1)("workers", workers)
-    executor = Local(workers)
+    executor = Local(at_least(1, MOST_WORKERS)("workers", workers))
     try:
         yield executor
     finally:
@@ -164,7 +164,7 @@ def adapted(executor: Any) -> Executor:
     if hasattr(executor, "get_executor") and hasattr(executor, "scheduler_info"):
         return OnDask(executor)
     if not callable(getattr(executor, "submit", None)):
-        raise InputError(f"executor is {executor!r}; it must be a Dask client or have submit(function, argument)")
+        raise InputError(f"executor is {shown(executor)}; it must be a Dask client or have submit(function, argument)")
     return executor
 
 
@@ -203,7 +203,7 @@ def slurm(options: str, jobs: int | None, folder: Path) -> Iterator[OnSlurm]:
     except ImportError:
         raise InputError('slurm needs the package submitit: pip install "asynchebb[slurm]"') from None
     jobs = 32 if jobs is None else jobs
-    at_least(1)("workers", jobs)
+    jobs = at_least(1)("workers", jobs)
     if shutil.which("sbatch") is None:
         raise InputError("slurm needs the command sbatch, which is not available here; run this on a submit host")
     executor = submitit.SlurmExecutor(folder)

@@ -11,14 +11,14 @@ import difflib
 import inspect
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from asynchebb import equations, notation
-from asynchebb.checks import InputError, one_of
+from asynchebb.checks import InputError, instance, one_of, shown
 from asynchebb.network import MODELS, READINGS, Network
 from asynchebb.notation import pieces
 from asynchebb.runs.run import Phase, Run, check_stimulus
@@ -31,7 +31,10 @@ MANY_VALUES = 100_000  # the most allowed on one axis
 
 def labels(values: Iterable) -> list:
     """The values as numbers or text."""
-    return [value if isinstance(value, int | float | str) else repr(value) for value in values]
+    try:
+        return [value if isinstance(value, int | float | str) else repr(value) for value in values]
+    except Exception as error:  # from a user-defined class
+        raise InputError(f"vary gives a value that has no text; its class must have a __repr__ ({error})") from error
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Axis:
         seen: set[Any] = set()
         for value, label in zip(self.values, self.labels, strict=True):
             if label in seen:
-                raise InputError(f"vary gives {self.name} the value {value!r} twice; all values must differ")
+                raise InputError(f"vary gives {self.name} the value {shown(value)} twice; all values must differ")
             seen.add(label)
 
     @property
@@ -86,16 +89,18 @@ class Grid:
 
 def grid(run: Run, vary: Mapping[str, Iterable], tie: Sequence[str] | Sequence[Sequence[str]] = ()) -> Grid:
     """The grid of these axes. `tie` names axes that vary together instead of multiplying: one group or several."""
-    if not isinstance(run, Run):
-        raise InputError(f"run is {run!r}; it must be a Run")
+    instance("run", run, Run)
+    named("vary", vary)
     if not vary:
         raise InputError(f"vary is empty; it must name at least one field to vary, of {_fields(run)}")
     axes = {name: _axis(run, name, along) for name, along in vary.items()}
-    if tie and all(isinstance(name, str) for name in tie):
+    if isinstance(tie, list | tuple) and tie and all(isinstance(name, str) for name in tie):
         tie = [[*map(str, tie)]]
+    if not isinstance(tie, list | tuple) or not all(isinstance(names, list | tuple) for names in tie):
+        raise InputError(f"zip is {shown(tie)}; it must be a list of names, or several such lists")
     tied = [name for names in tie for name in names]
     for name in tied:
-        one_of("a name in zip", name, axes)
+        one_of("zip", name, axes)
         if tied.count(name) > 1:
             raise InputError(f"zip names {name} twice; it must name each axis once")
     for names in tie:
@@ -111,20 +116,28 @@ def grid(run: Run, vary: Mapping[str, Iterable], tie: Sequence[str] | Sequence[S
     return Grid(run, tuple(groups))
 
 
+def named(what: str, given: Any) -> None:
+    """Refuse anything but values by the names of fields."""
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise InputError(f"{what} is {shown(given)}; it must be a dict of values by the names of fields, like rule.eta")
+
+
+def values_of(what: str, name: str, along: Any) -> list:
+    """The values given to a field."""
+    is_list = isinstance(along, Iterable) and not isinstance(along, str | bytes | Mapping | Set)
+    if not is_list or getattr(along, "ndim", 1) != 1:
+        raise InputError(f"{what} gives {name} {shown(along)}; it must be given a list of values")
+    values = [*itertools.islice(along, MANY_VALUES + 1)]
+    if len(values) > MANY_VALUES:
+        raise InputError(f"{what} gives {name} more than {MANY_VALUES:,} values; it may have at most so many")
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
+
+
 def _axis(run: Run, name: str, along: Any) -> Axis:
-    if isinstance(along, str) or not isinstance(along, Iterable):
-        raise InputError(f"vary gives {name} {along!r}; it must be given a list of values")
-    if isinstance(along, Sized):
-        _check_number(name, len(along))
-    values = [value.item() if isinstance(value, np.generic) else value for value in along]
+    values = values_of("vary", name, along)
     if holds_whole_numbers(run, name):  # a range may give 100.0
         values = [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
     return Axis(name, tuple(values))
-
-
-def _check_number(name: str, count: int) -> None:
-    if count > MANY_VALUES:
-        raise InputError(f"vary gives {name} {count:,} values; it may have at most {MANY_VALUES:,}")
 
 
 def varied(run: Run, changes: Mapping[str, Any]) -> Run:
@@ -192,7 +205,7 @@ def _changed(value: Any, path: list[str], new: Any, run: Run, name: str) -> Any:
     except InputError:
         raise
     except Exception as error:  # from a user-defined class
-        raise InputError(f"vary gives {name} the value {new!r}, which {cls.__name__} rejects ({error})") from error
+        raise InputError(f"vary gives {name} the value {shown(new)}, which {cls.__name__} rejects ({error})") from error
 
 
 def _is_whole(cls: type, field: str) -> bool:
@@ -204,7 +217,7 @@ def _unknown(run: Run, name: str, reason: str = "") -> InputError:
     meant = [field for field in known if field.endswith(f".{name}")] or difflib.get_close_matches(name, known, 1)
     hint = f" (did you mean {meant[0]}?)" if meant and not reason else ""
     return InputError(
-        f"vary names {name!r}, which is not a field of this run{reason}{hint}; its fields are {', '.join(known)}"
+        f"vary names {shown(name)}, which is not a field of this run{reason}{hint}; its fields are {', '.join(known)}"
     )
 
 
@@ -222,7 +235,7 @@ def _fields(run: Run) -> str:
 RANGES = {
     "linear": lambda first, last, count: np.linspace(first, last, count).tolist(),
     "log": lambda first, last, count: np.geomspace(first, last, count).tolist(),
-    "range": lambda *bounds: list(range(*bounds)),
+    "range": lambda *bounds: list(itertools.islice(range(*bounds), MANY_VALUES + 1)),  # too many are refused later
 }
 FORMS = "name=value,value,… or name=linear(first, last, count), log(first, last, count) or range(stop)"
 
@@ -256,14 +269,15 @@ def values_from_text(run: Run, name: str, text: str) -> list:
         return [value_from_text(name, piece) for piece in pieces(text)]
     try:
         bounds = ast.literal_eval(f"({arguments.rstrip()[:-1]},)")
-        _check_number(name, bounds[-1] if function.strip() != "range" else len(range(*bounds)))
+        if function.strip() != "range" and bounds[-1] > MANY_VALUES:
+            raise InputError(f"vary gives {name} {bounds[-1]:,} values; it may have at most {MANY_VALUES:,}")
         with np.errstate(all="ignore"):
             along = RANGES[function.strip()](*bounds)
         if not all(map(math.isfinite, along)):
             raise ValueError("a logarithmic range cannot include 0")
     except InputError:
         raise
-    except (ValueError, SyntaxError, TypeError, IndexError):
+    except (ValueError, SyntaxError, TypeError, IndexError, ArithmeticError):
         raise InputError(f"vary gives {name} the range {text!r}; it must be written like {FORMS}") from None
     return list(dict.fromkeys(map(round, along))) if holds_whole_numbers(run, name) else along
 

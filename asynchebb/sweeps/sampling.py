@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from asynchebb.checks import InputError, at_least, one_of, real, true_or_false
+from asynchebb.checks import InputError, at_least, checked, one_of, real, shown, true_or_false
 from asynchebb.contracts import Executor
 from asynchebb.files import read_json_if_whole
 from asynchebb.measures import MEASURES, factors_of
 from asynchebb.runs.run import Run
 from asynchebb.sweeps.folder import Folder, Points, Status
-from asynchebb.sweeps.grid import axis_from_text, holds_whole_numbers, labels, pair_from_text, varied
+from asynchebb.sweeps.grid import axis_from_text, holds_whole_numbers, labels, named, pair_from_text, values_of, varied
 from asynchebb.sweeps.work import engine_for, run_points
 
 SAMPLERS = ("adaptive", "random")
@@ -27,6 +27,7 @@ GOALS = ("less", "more")
 
 
 @dataclass(frozen=True)
+@checked(low=real, high=real, log=true_or_false)
 class Range:
     """Numbers from `low` to `high`, drawn evenly, or with `log` evenly on a logarithmic scale.
 
@@ -39,12 +40,12 @@ class Range:
     log: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("low", "high"):
-            real(f"Range.{name}", getattr(self, name))
-        true_or_false("Range.log", self.log)
-        if not self.low < self.high or (self.log and not self.low > 0):
-            above = "0 < low < high" if self.log else "low < high"
-            raise InputError(f"Range is from {self.low!r} to {self.high!r}; it must have {above}")
+        above, sign = ("0 < low < high", "/") if self.log else ("low < high", "−")
+        fits = self.low < self.high and not (self.log and self.low <= 0)
+        if not fits or not math.isfinite(self.high / self.low if self.log else self.high - self.low):
+            raise InputError(
+                f"Range is from {self.low!r} to {self.high!r}; it must have {above}, and high {sign} low must be finite"
+            )
 
     def at(self, share: float) -> float:
         if self.log:
@@ -92,13 +93,15 @@ class Random:
 class Adaptive:
     """A sampler of Optuna, by default its tree-structured Parzen estimator."""
 
-    def __init__(self, space: Space, seed: int, goal: str, sampler: Any = None) -> None:
+    def __init__(self, space: Space, seed: int, goal: str, sampler: Any = "adaptive") -> None:
         try:
             import optuna
         except ImportError:
             raise InputError(
                 "sampler is 'adaptive', which needs the package optuna: pip install 'asynchebb[search]'"
             ) from None
+        if not isinstance(sampler, str | optuna.samplers.BaseSampler):
+            raise InputError(f"sampler is {shown(sampler)}; it must be {', '.join(SAMPLERS)} or a sampler of Optuna")
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         of = optuna.distributions
         self._space, self._fail = space, optuna.trial.TrialState.FAIL
@@ -111,7 +114,8 @@ class Adaptive:
                 self._distributions[name] = kind(along.low, along.high, log=along.log)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # constant_liar, which spreads the trials of a batch, is experimental
-            sampler = sampler or optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+            if isinstance(sampler, str):
+                sampler = optuna.samplers.TPESampler(seed=seed % 2**32, constant_liar=True)
             self._study = optuna.create_study(sampler=sampler, direction="minimize" if goal == "less" else "maximize")
         self._asked: list[Any] = []
 
@@ -174,6 +178,7 @@ def search_runs(
 
 def space_of(run: Run, given: Mapping[str, Range | Iterable]) -> Space:
     """The space to search: a Range or the possible values of each field, checked on this run."""
+    named("space", given)
     if not given:
         raise InputError("space is empty; it must name at least one field to search")
     space: Space = {}
@@ -189,7 +194,7 @@ def space_of(run: Run, given: Mapping[str, Range | Iterable]) -> Space:
                 if not values[0] < values[1]:
                     raise InputError(f"space gives {name} {along!r}, which must span at least two whole numbers")
         else:
-            space[name] = values = tuple(along)
+            space[name] = values = tuple(values_of("space", name, along))
         if not values:
             raise InputError(f"space gives {name} no value; it must give at least one")
         for value in values:
