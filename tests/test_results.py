@@ -13,8 +13,14 @@ CROSS = np.maximum(FACTORS[0], FACTORS[6])  # a row and a column
 
 
 def kept(W, rates, **more):
-    """A saved run of one snapshot: W, and mean rates in each of two tests."""
-    return {"W": W[None], "mean_activity": np.stack([rates, rates[::-1]])[None], "step": np.array([0]), **more}
+    """A saved run of three snapshots: these weights, and these mean rates in the first of two tests, are in the last."""
+    others = np.random.default_rng(1).random((2, *W.shape))
+    return {
+        "W": np.stack([*others, W]),
+        "mean_activity": np.stack([[rates[::-1], rates], [rates[::-1], rates], [rates, rates[::-1]]]),
+        "step": np.array([0, 5, 10]),
+        **{name: np.stack([*others[:, :, : array.shape[1]], array]) for name, array in more.items()},
+    }
 
 
 def test_the_fields_shown_are_those_of_the_100_most_active_neurons():
@@ -39,7 +45,7 @@ def test_likeness_is_the_share_of_neurons_with_a_cosine_above_095():
     other = np.array([at(1), at(1), at(1), at(1)])
     W, M = np.array([at(0.96), at(0.94), at(0.97), at(1)]), np.array([at(0), at(0.951), at(0.2), at(0.1)])
     rates = np.array([0.1, 3, 1e-9, 0])
-    alike = measured.likeness(kept(W, rates[::-1], M=M[None]), kept(other, rates, M=other[None]))
+    alike = measured.likeness(kept(W, rates[::-1], M=M), kept(other, rates, M=other))
     assert alike == pytest.approx(
         {
             "same_W": 3 / 4,

@@ -77,7 +77,14 @@ TESTS = {
     ),
     "reproduction/claims.py": ("experiments", "a_claim or overall"),
     "reproduction/results.py": ("margins results experiments", "margin or results or fate or products"),
-    "metrics.py": ("metrics measures", "not cpu and not gpu"),
+    "metrics.py": ("metrics measures", "not cpu and not gpu and not own and not command and not edited"),
+    "provenance.py": (
+        "provenance sources from_rest",
+        "identified or identity or runs_kept or digest or same or counts",
+    ),
+    "sources.py": ("sources", "not every_python"),
+    "notation.py": ("grid files_are_data sources", "not attribute and not stimulus_of and not python"),
+    "files.py": ("files", "not flips and not damage and not threads and not limit"),
 }
 
 
