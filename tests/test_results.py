@@ -13,7 +13,7 @@ CROSS = np.maximum(FACTORS[0], FACTORS[6])  # a row and a column
 
 
 def kept(W, rates, **more):
-    """A saved run of three snapshots: these weights, and these mean rates in the first of two tests, are in the last."""
+    """A saved run of three snapshots: the last has these weights and, in the first of two tests, these mean rates."""
     others = np.random.default_rng(1).random((2, *W.shape))
     return {
         "W": np.stack([*others, W]),

@@ -80,7 +80,7 @@ TESTS = {
     "metrics.py": ("metrics measures", "not cpu and not gpu and not own and not command and not edited"),
     "provenance.py": (
         "provenance sources from_rest",
-        "identified or identity or runs_kept or digest or same or counts",
+        "identi or runs_kept or digest or same or counts",
     ),
     "sources.py": ("sources", "not every_python"),
     "notation.py": ("grid files_are_data sources", "not attribute and not stimulus_of and not python"),
