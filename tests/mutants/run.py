@@ -77,13 +77,13 @@ TESTS = {
     ),
     "reproduction/claims.py": ("experiments", "a_claim or overall"),
     "reproduction/results.py": ("margins results experiments", "margin or results or fate or products"),
-    "metrics.py": ("metrics measures", "not cpu and not gpu and not own and not command and not edited"),
+    "metrics.py": ("metrics", "not cpu and not gpu and not matrix_of_errors"),
     "provenance.py": (
         "provenance sources from_rest",
         "identi or runs_kept or digest or same or counts",
     ),
     "sources.py": ("sources", "not every_python"),
-    "notation.py": ("grid files_are_data sources", "not attribute and not stimulus_of and not python"),
+    "notation.py": ("grid files_are_data", "test_grid or person"),
     "files.py": ("files", "not flips and not damage and not threads and not limit"),
 }
 
