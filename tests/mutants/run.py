@@ -78,11 +78,11 @@ TESTS = {
     "reproduction/claims.py": ("experiments", "a_claim or overall"),
     "reproduction/results.py": ("margins results experiments", "margin or results or fate or products"),
     "metrics.py": ("metrics", "not cpu and not gpu and not matrix_of_errors"),
-    "provenance.py": (
+    "provenance.py": ("identities provenance from_rest", "identi or provenance or runs_kept"),
         "provenance sources from_rest",
         "identi or runs_kept or digest or same or counts",
     ),
-    "sources.py": ("sources", "not every_python"),
+    "sources.py": ("identities sources", "not python and not script"),
     "notation.py": ("grid files_are_data", "test_grid or person"),
     "files.py": ("files", "not flips and not damage and not threads and not limit"),
 }
