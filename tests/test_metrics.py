@@ -92,6 +92,18 @@ def test_similarity_is_a_cosine_of_parallel_rows_too():
     assert metrics.weight_similarity(A, A).max() == 1 and metrics.weight_similarity(A, -A).min() == -1
 
 
+def test_reconstructions_are_judged_by_direction_and_by_what_is_left():
+    X, again = np.random.default_rng(0).random((2, 5, 8))
+    again[3] = X[4] = 0
+    by_hand = [
+        1 - x @ y / np.sqrt(x @ x * (y @ y)) if x.any() and y.any() else 1 for x, y in zip(X, again, strict=True)
+    ]
+    assert metrics.reconstruction_errors(X, again) == pytest.approx(by_hand)
+    left = sum((x - y) ** 2 for x, y in zip(X.ravel(), again.ravel(), strict=True))
+    assert metrics.residual(X, again) == pytest.approx(left / sum(x**2 for x in X.ravel()))
+    assert metrics.residual(X, X) == 0 and metrics.residual(X, 0 * X) == 1
+
+
 def test_mean_similarity_tells_active_neurons_from_all():
     A = np.eye(4)
     B = np.array([A[0], A[0], A[2], A[2]])
@@ -137,7 +149,7 @@ def test_each_factor_is_matched_with_a_neuron_of_its_own():
 
 
 def test_dead_and_duplicate_units_are_counted():
-    assert metrics.dead_units(np.array([0, 0.1, 0, 2])) == 2
+    assert metrics.dead_units(np.array([0, 0.1, 0, 2, 0])) == 3
     a, b = np.eye(2, 5)
     assert metrics.duplicate_units(np.array([a, b, 2 * a, a + b, b, np.zeros(5), np.zeros(5)])) == 2
     many = np.random.default_rng(0).random((700, 3))

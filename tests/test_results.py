@@ -88,6 +88,12 @@ def test_errors_are_taken_before_training_after_each_phase_and_at_the_end():
     )
 
 
+def test_errors_are_described_by_their_set():
+    assert [*measured.LEARNT_AND_KEPT] == [f"{when}_{k}" for when in ("untrained", "learnt", "end") for k in (1, 2, 3)]
+    assert measured.LEARNT_AND_KEPT["untrained_1"] == "error on set 1 before training"
+    assert measured.LEARNT_AND_KEPT["learnt_3"] == "error on set 3 at the end of its own phase"
+
+
 def test_the_fate_of_fields_is_told_where_there_were_none():
     blank = np.random.default_rng(0).random((3, 36))
     sets = BARS, ah.Squares(6)
@@ -95,6 +101,8 @@ def test_the_fate_of_fields_is_told_where_there_were_none():
     assert measured.fate_of_fields(blank, blank, sets) == none
     squares = np.stack([sets[1].factors()[0], blank[1], blank[2]])
     assert measured.fate_of_fields(blank, squares, sets) == none | {"took_up": 1.0, "taken_from_free": 1.0}
+    kept = measured.fate_of_fields(np.stack([FACTORS[0], *blank]), np.stack([FACTORS[0], *blank]), sets)
+    assert kept == none | {"bars_kept": 1.0, "fields_kept": 1.0}
     # A cross is neither free nor a bar; a field that comes to show another bar is not kept, though its bar may be.
     before, after = np.stack([CROSS, *FACTORS[:2]]), np.stack([sets[1].factors()[0], FACTORS[1], FACTORS[0]])
     told = {"bars_kept": 1.0, "fields_kept": 0.0, "took_up": 1.0, "taken_from_free": 0.0}
