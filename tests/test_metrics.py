@@ -139,6 +139,30 @@ def test_fields_are_counted_by_template():
     assert metrics.count_fields(factors, bars) == (12, 0, 0, 12)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "shown"),
+    [
+        (0.86, 0, 0),  # cosines with the first factor and with the second; the rest is in a pixel of no factor
+        (0.84, 0, -1),
+        (0, 0.86, 1),
+        (0.86 / 2**0.5, 0.86 / 2**0.5, -2),
+        (0.84 / 2**0.5, 0.84 / 2**0.5, -1),
+        (0.93, 0.367, 0),  # the pair has 0.92
+        (0.9, 0.435, -2),  # the pair has 0.94
+    ],
+)
+def test_a_field_shows_what_is_nearest_with_a_cosine_above_085(first, second, shown):
+    field = np.array([[first, second, np.sqrt(1 - first**2 - second**2)]])
+    assert metrics.tuned_to(field, np.eye(2, 3)).tolist() == [shown]
+    assert metrics.count_fields(field, np.eye(2, 3)) == (shown >= 0, shown == -2, shown == -1, shown >= 0)
+    which, cosine = metrics.nearest_factors(field, np.eye(2, 3))
+    assert which == (second > first) and cosine == pytest.approx(max(first, second))
+
+
+def test_a_field_is_what_stands_out_of_its_background():
+    assert metrics.without_background(np.array([[1, 1, 3, 0], [2, 2, 2, 5]])).tolist() == [[0, 0, 2, 0], [0, 0, 0, 3]]
+
+
 def test_each_factor_is_matched_with_a_neuron_of_its_own():
     factors = ah.Squares(14).factors()
     W = np.concatenate([factors[::-1], np.random.default_rng(0).random((9, 196))])
@@ -155,6 +179,31 @@ def test_dead_and_duplicate_units_are_counted():
     many = np.random.default_rng(0).random((700, 3))
     cosine = np.tril(many @ many.T / np.outer(*[np.linalg.norm(many, axis=1)] * 2), -1)
     assert metrics.duplicate_units(many) == (cosine.max(axis=1) > 0.95).sum()
+
+
+def ones(*shape):
+    return np.ones(shape)
+
+
+@pytest.mark.parametrize(
+    ("measured", "said"),
+    [
+        (lambda k: metrics.reconstruction_cosines(ones(3, 4), ones(4 + k), ones(2, 3)), "W has shape .* it must be"),
+        (lambda k: metrics.reconstruction_cosines(ones(3, 4), ones(4), ones(2, 3 + k)), "W has shape .* it must be"),
+        (lambda k: metrics.reconstruction_errors(ones(3, 4), ones(3 + k, 4)), "X has shape .* both must be the same"),
+        (lambda k: metrics.residual(ones(3, 4), ones(3, 4 + k)), "X has shape .* both must be the same"),
+        (lambda k: metrics.weight_similarity(ones(3, 4), ones(3, 4 + k)), "A has shape .* both must be the same"),
+        (lambda k: metrics.mean_similarity(ones(3, 4), ones(3, 4), ones(3 + k)), "activity has .* equally many"),
+        (lambda k: metrics.count_fields(ones(3, 36 + k), ah.Crossbars(6)), r"W has shape .* needs \(n, 36\)"),
+        (lambda k: metrics.forgetting(ones(3, 3 + k)), "E has shape .* equally many of each and at least 2"),
+        (lambda k: metrics.backward_transfer(ones(2 + k, 2)), "E has shape .* equally many of each and at least 2"),
+    ],
+)
+def test_arrays_that_do_not_fit_together_are_refused(measured, said):
+    measured(0)
+    for difference in (-1, 1):
+        with pytest.raises(ah.InputError, match=said):
+            measured(difference)
 
 
 def test_forgetting_and_transfer_read_the_matrix_of_phases_and_sets():
