@@ -159,6 +159,13 @@ def test_a_field_shows_what_is_nearest_with_a_cosine_above_085(first, second, sh
     assert which == (second > first) and cosine == pytest.approx(max(first, second))
 
 
+def test_a_field_that_is_as_near_to_a_factor_as_to_a_pair_shows_neither(monkeypatch):
+    one_within_the_other = np.array([[1.0, 1, 0], [1, 0, 0]])
+    assert metrics.tuned_to(np.array([[1.0, 1, 0]]), one_within_the_other).tolist() == [-1]
+    monkeypatch.setattr(metrics, "MATCH", 1.0)  # and one that is just as near as it must not be
+    assert metrics.tuned_to(np.array([[1.0, 0, 0], [1, 1, 0]]), np.eye(2, 3)).tolist() == [-1, -1]
+
+
 def test_a_field_is_what_stands_out_of_its_background():
     assert metrics.without_background(np.array([[1, 1, 3, 0], [2, 2, 2, 5]])).tolist() == [[0, 0, 2, 0], [0, 0, 0, 3]]
 
@@ -204,6 +211,12 @@ def test_arrays_that_do_not_fit_together_are_refused(measured, said):
     for difference in (-1, 1):
         with pytest.raises(ah.InputError, match=said):
             measured(difference)
+
+
+def test_measures_of_one_neuron_and_at_their_threshold():
+    assert metrics.hoyer(np.array([3.0])) == metrics.gini(np.array([3.0])) == metrics.treves_rolls(np.array([3.0])) == 0
+    assert metrics.duplicate_units(np.eye(2)[[0, 0, 1]], threshold=1.0) == 0
+    assert metrics.duplicate_units(np.eye(2)[[0, 0, 1]], threshold=0.0) == 1
 
 
 def test_forgetting_and_transfer_read_the_matrix_of_phases_and_sets():
