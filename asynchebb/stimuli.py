@@ -12,29 +12,33 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from asynchebb import checks, thumbnails
-from asynchebb.checks import InputError, at_least, checked, fraction
+from asynchebb.checks import InputError, at_least, checked, fraction, shown
 
 
-class _Shown:
-    """A stimulus that shows some samples in a notebook."""
+class _Stimulus:
+    """Base class of the sets, which says how they are drawn and shown in a notebook."""
+
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Draw so many images, one per row."""
+        if not isinstance(rng, np.random.Generator):
+            raise InputError(f"rng is {shown(rng)}; it must be a generator: np.random.default_rng(seed)")
+        return self._draw(rng, at_least(0)("count", count))
+
+    def _draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        raise NotImplementedError
 
     def _repr_html_(self) -> str:
         return thumbnails.stimulus(self)
 
 
-class _Image(_Shown):
+class _Image(_Stimulus):
     """Base class of square images of p × p pixels."""
 
     p: int
-
-    if TYPE_CHECKING:  # a list of several kinds of images is a list of stimuli
-
-        def sample(self, rng: np.random.Generator, count: int) -> np.ndarray: ...
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -78,7 +82,7 @@ class Crossbars(_Image):
     def factors(self) -> np.ndarray:
         return _bars(self.p)
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def _draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
         return _one_of_each_half(self.factors(), rng, count)
 
 
@@ -98,7 +102,7 @@ class Bars(_Image):
     def factors(self) -> np.ndarray:
         return _bars(self.p)
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def _draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
         shown = rng.random((count, 2 * self.p)) < self.probability
         return np.minimum(shown @ _bars(self.p), 1.0)
 
@@ -123,7 +127,7 @@ class Diagonals(_Image):
         diagonals = (column - row) % self.p == offset
         return np.concatenate([diagonals, (column + row) % self.p == offset]) * 1.0
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def _draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
         return _one_of_each_half(self.factors(), rng, count)
 
 
@@ -146,7 +150,7 @@ class Squares(_Image):
         inside = (row >= top) & (row < top + 3) & (column >= left) & (column < left + 3)
         return inside * 1.0
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def _draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
         blocks = rng.permuted(np.tile(np.arange(16), (count, 1)), axis=1)[:, :3]
         return self.factors()[blocks].max(axis=1)
 
@@ -162,7 +166,7 @@ class Digits(_Image):
 
     p: int = 14
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def _draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
         images = _digits(self.p)
         return images[rng.integers(len(images), size=count)]
 
@@ -195,7 +199,7 @@ class Patches(_Image):
     def shape(self) -> tuple[int, ...]:
         return (2, self.p, self.p)
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def _draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
         photographs = _whitened_photographs()
         smallest = min(min(image.shape) for image in photographs)
         if self.p > smallest:
@@ -230,7 +234,7 @@ def _whitened_photographs() -> list[np.ndarray]:
 
 
 @dataclass(frozen=True, eq=False)
-class FromArray(_Shown):
+class FromArray(_Stimulus):
     """Rows of your own array, or of a .npy file, drawn at random with replacement.
 
     `data` is (samples, m) or (samples, height, width), in [0, 1].
@@ -252,14 +256,17 @@ class FromArray(_Shown):
     def _array(self) -> np.ndarray:
         """The data as they are now, read-only: whoever changes an array later changes neither stimulus nor identity."""
         try:
-            array = np.load(self.data) if isinstance(self.data, str | Path) else np.array(self.data, order="C")
-            if not isinstance(array, np.ndarray):
+            if not isinstance(self.data, str | Path):
+                array = np.array(checks.array("FromArray.data", self.data, "(samples, m) or images"), order="C")
+            elif not isinstance(array := np.load(self.data), np.ndarray):
                 raise ValueError("it holds several arrays")
             array.flags.writeable = False
             return array
-        except (OSError, ValueError, TypeError, EOFError):
+        except InputError:
+            raise
+        except Exception:  # NumPy's, of the file system, or of a zip file
             raise InputError(
-                f"FromArray.data is {str(self.data)[:80]!r}; it must be an array of numbers or a .npy file with one"
+                f"FromArray.data is {shown(self.data)}; it must be an array of numbers or a .npy file with one"
             ) from None
 
     @cached_property
@@ -292,5 +299,5 @@ class FromArray(_Shown):
             return f"FromArray({str(self.data)!r})"
         return f"FromArray(<array of shape {self._array.shape}>)"
 
-    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+    def _draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
         return self.rows[rng.integers(len(self.rows), size=count)] * 1.0

@@ -436,8 +436,9 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         try:
             X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_non_negative=True)
         except ValueError as error:
-            hint = " Use ah.OnOff() for signed data." if "Negative values" in str(error) else ""
-            raise ValueError(f"{error}{hint}") from None
+            if "Negative values" in str(error):
+                raise ValueError(f"{error} Use ah.OnOff() for signed data.") from None
+            raise
         if reset:
             self.image_shape_ = shape
         return X

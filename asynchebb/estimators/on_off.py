@@ -54,7 +54,8 @@ class OnOff(TransformerMixin, BaseEstimator):
 
     def _checked(self, X: Samples, reset: bool) -> Any:
         X, shape = flat(self, X, reset)
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric")  # which refuses texts
+        X = X if X.dtype in (np.float64, np.float32) else X.astype(np.float64)
         if reset:
             self.image_shape_ = shape
         return X

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from asynchebb.checks import shown
+
 # choice: data are scaled to the root mean square norm of the paper's stimuli, crosses of 14 × 14 pixels. The rates of a
 # settled network have about the norm of its input, so a threshold r_b means the same for any data.
 NORM = 27**0.5
@@ -89,6 +91,11 @@ def flat(estimator: Any, X: Any, reset: bool) -> tuple[Any, tuple[int, ...] | No
             f"X is an iterator ({type(X).__name__}), which {name} cannot use directly; pass its batches one by one: "
             "for batch in X: model.partial_fit(batch)"
         )
+    if not any(hasattr(X, part) for part in ("__len__", "shape", "__array__")):
+        raise ValueError(f"X is {shown(X)}; it must be an array (samples, features) or (samples, height, width)")
+    if getattr(getattr(X, "dtype", None), "kind", "f") in "mMV" or np.ma.is_masked(X):
+        what = "masked entries" if np.ma.is_masked(X) else f"dtype {X.dtype}"
+        raise ValueError(f"X has {what}; it must hold real numbers alone")
     if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
         shapes = {np.shape(image) for image in X}
         if len(shapes) > 1:

@@ -96,7 +96,7 @@ def grid(run: Run, vary: Mapping[str, Iterable], tie: Sequence[str] | Sequence[S
     axes = {name: _axis(run, name, along) for name, along in vary.items()}
     if isinstance(tie, list | tuple) and tie and all(isinstance(name, str) for name in tie):
         tie = [[*map(str, tie)]]
-    if not isinstance(tie, list | tuple) or not all(isinstance(names, list | tuple) for names in tie):
+    if not isinstance(tie, list | tuple) or not all(isinstance(names, list | tuple) and names for names in tie):
         raise InputError(f"zip is {shown(tie)}; it must be a list of names, or several such lists")
     tied = [name for names in tie for name in names]
     for name in tied:
