@@ -120,13 +120,17 @@ def is_whole(path: Path) -> bool:
                 digest.update(block)
                 left -= len(block)
             return left == 0 and file.read() == SEAL + digest.hexdigest().encode()
+    except PermissionError:  # which says nothing about its content
+        raise
     except OSError:
         return False
 
 
 def check_seal(name: str, path: Path, what: str) -> None:
     """Raise an error unless no byte of the file has changed since it was written; `what` names what it should be."""
-    if not is_whole(path):
+    with reading(name, path):
+        whole = is_whole(path)
+    if not whole:
         raise InputError(
             f"{name} is {str(path)!r}; it must be {what} saved by asynchebb, but it is damaged or truncated, or "
             "another program wrote it: its checksum is missing or differs"
@@ -221,7 +225,8 @@ def make_writable(name: str, given: Path, *folders: Path) -> None:
             with tempfile.TemporaryFile(dir=folder):
                 pass
     except OSError as error:
-        raise InputError(f"{name} is {str(given)!r}; it must be a writable folder ({error.strerror})") from None
+        must = "be" if any(given in (folder, *folder.parents) for folder in folders) else "be in"  # it is a file
+        raise InputError(f"{name} is {str(given)!r}; it must {must} a writable folder ({error.strerror})") from None
 
 
 def disk_is_full(error: BaseException | None) -> bool:

@@ -40,7 +40,9 @@ from asynchebb.files import is_folder, make_writable
 from asynchebb.runs.run import Phase, Probe, Run
 
 FORMAT = "asynchebb sweep"
-SILENT = "silent"  # key in a run's measures: 1 if it learned nothing or no neuron responds at the end
+# Keys in a run's measures, 1 if it is in this trouble.
+SILENT, UNSTABLE = "silent", "unstable"
+TROUBLES = {SILENT: "learned nothing or have died", UNSTABLE: "are unstable: dt is too long for their initial weights"}
 DAMAGED = "is damaged"
 OURS = ("grids", "runs", "unfinished")
 NAME, IDENTITY = "[0-9a-f]{12}", "[0-9a-f]{20}"  # of a sweep, and of a run
@@ -77,7 +79,9 @@ class Folder:
         make_writable("out", self.path, self.grids, self.runs)
 
     def _grid_files(self) -> list[Path]:
-        return [file for file in self.grids.glob("*.json") if re.fullmatch(f"{NAME}\\.json", file.name)]
+        if not self.grids.is_dir():
+            return []
+        return [file for file in self.grids.iterdir() if re.fullmatch(f"{NAME}\\.json", file.name)]
 
     def write(self, file: Path, content: dict[str, Any]) -> None:
         """Write JSON atomically: other processes see the whole file or none."""
@@ -323,11 +327,11 @@ class Points:
                 failures[values] = error_in(file)
         return failures
 
-    def silent(self) -> list[str]:
-        """The runs that learned nothing or have died, by their values on the axes."""
+    def troubled(self, trouble: str) -> list[str]:
+        """The runs in this trouble, by their values on the axes."""
         points = dict(zip(self.identities, self._values(), strict=True))
         measured = ((values, self.folder.file(identity, "json")) for identity, values in points.items())
-        return [values for values, file in measured if files.read_json_if_whole(file).get(SILENT)]
+        return [values for values, file in measured if files.read_json_if_whole(file).get(trouble)]
 
     def _values(self) -> list[str]:
         """Each point: "schedule.r_b=0.5, seed=2"."""
