@@ -50,12 +50,13 @@ def change(watched, **message):
 # What is simulated
 
 
-def test_a_run_that_is_watched_and_one_that_is_recorded_have_the_same_bits(tmp_path):
-    watched = Simulation(beginning(seed=3))
+@pytest.mark.parametrize("hold", [50, 100, 500])
+def test_a_run_that_is_watched_and_one_that_is_recorded_have_the_same_bits(tmp_path, hold):
+    watched = Simulation(beginning(seed=3, hold=hold))
     for samples, is_watched in ((7, False), (1, True), (100, False), (3, True)):
         while samples:
             samples -= watched.advance(samples, is_watched)[0]
-    run = ah.Run(NETWORK, ah.Phase(BARS, 111, 50, from_rest=True), seed=3)
+    run = ah.Run(NETWORK, ah.Phase(BARS, 111, hold, from_rest=True), seed=3)
     with ah.record(run, tmp_path / "run.nc") as recorded:
         assert same(ah.state_at(recorded), watched.states[0])
 
