@@ -101,7 +101,8 @@ def test_reconstructions_are_judged_by_direction_and_by_what_is_left():
     assert metrics.reconstruction_errors(X, again) == pytest.approx(by_hand)
     left = sum((x - y) ** 2 for x, y in zip(X.ravel(), again.ravel(), strict=True))
     assert metrics.residual(X, again) == pytest.approx(left / sum(x**2 for x in X.ravel()))
-    assert metrics.residual(X, X) == 0 and metrics.residual(X, 0 * X) == 1
+    assert metrics.residual(X, X) == metrics.residual(0 * X, 0 * X) == 0 and metrics.residual(X, 0 * X) == 1
+    assert metrics.residual(1e-9 * X, 1e-9 * again) == pytest.approx(metrics.residual(X, again))
 
 
 def test_mean_similarity_tells_active_neurons_from_all():
@@ -195,8 +196,14 @@ def ones(*shape):
 @pytest.mark.parametrize(
     ("measured", "said"),
     [
-        (lambda k: metrics.reconstruction_cosines(ones(3, 4), ones(4 + k), ones(2, 3)), "W has shape .* it must be"),
-        (lambda k: metrics.reconstruction_cosines(ones(3, 4), ones(4), ones(2, 3 + k)), "W has shape .* it must be"),
+        (
+            lambda k: metrics.reconstruction_cosines(ones(3, 4), ones(4 + k), ones(2, 3)),
+            r"W has .* must be \(3, [35]\)",
+        ),
+        (
+            lambda k: metrics.reconstruction_cosines(ones(3, 4), ones(4), ones(2, 3 + k)),
+            r"W has .* must be \([24], 4\)",
+        ),
         (lambda k: metrics.reconstruction_errors(ones(3, 4), ones(3 + k, 4)), "X has shape .* both must be the same"),
         (lambda k: metrics.residual(ones(3, 4), ones(3, 4 + k)), "X has shape .* both must be the same"),
         (lambda k: metrics.weight_similarity(ones(3, 4), ones(3, 4 + k)), "A has shape .* both must be the same"),
@@ -211,6 +218,12 @@ def test_arrays_that_do_not_fit_together_are_refused(measured, said):
     for difference in (-1, 1):
         with pytest.raises(ah.InputError, match=said):
             measured(difference)
+
+
+@pytest.mark.parametrize("measure", [metrics.gini, metrics.hoyer, metrics.treves_rolls])
+def test_sparseness_does_not_depend_on_the_unit_of_rates(measure):
+    y = np.array([0.0, 1, 2, 4])
+    assert 0 < measure(1e-6 * y) == pytest.approx(measure(y)) == pytest.approx(measure(1e6 * y))
 
 
 def test_measures_of_one_neuron_and_at_their_threshold():
