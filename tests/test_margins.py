@@ -451,3 +451,12 @@ def test_each_criterion_is_met_just_at_its_margin_and_no_longer_beyond_it(claim:
 
 def test_every_claim_has_its_margins_here():
     assert {*MARGINS} == {*CLAIMS}
+
+
+def test_what_must_be_so_in_any_case_is_a_precondition():
+    learned = "each set is learned in its own phase: the error falls to at most half of the untrained network's"
+    staircase = "the discrete count changes at the last step of each hold, and at no other"
+    before = "fewer than a tenth are before training"
+    given = {(claim.id, part.says) for claim in CLAIMS.values() for part in claim.parts if part.is_given}
+    expected = {("2g", staircase), ("N", before), ("V14", before)}
+    assert given == expected | {(name, learned) for name in ("3a", "3b", "V12", "V13")}
