@@ -12,6 +12,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -501,6 +502,29 @@ def test_downloads_are_what_they_say(page):
     assert json.loads(get(page, "/setting.json").read()) == page._session.shared()
     with pytest.raises(urllib.error.HTTPError, match="400"):
         urllib.request.urlopen(f"http://{address(page)}/code.py?token={page._server.token}&network=1")
+
+
+def test_one_thing_is_computed_at_a_time(monkeypatch):
+    inside, most, everybody_has_asked = [], [], threading.Event()
+
+    def compute(self, number):
+        inside.append(number)
+        most.append(len(inside))
+        everybody_has_asked.wait(60)
+        inside.pop()
+        return b"done"
+
+    monkeypatch.setattr(server.Server, "_fields", compute)
+    monkeypatch.setattr(server.Server, "_state", compute)
+    page = Live(Session(beginning(), engine="reference", playing=False))
+    with ThreadPoolExecutor(30) as threads:
+        found = [threads.submit(get, page, path) for path in 15 * ("/fields.png", "/state.npz")]
+        until(lambda: len(page._server._server.server_state.connections) == 30)
+        time.sleep(0.3)  # for those that come in to come in
+        everybody_has_asked.set()
+        assert [one.result().read() for one in found] == 30 * [b"done"]
+    assert most == 30 * [1]
+    page.stop()
 
 
 def test_a_port_in_use_is_named_and_the_next_free_one_is_taken_if_none_was_asked_for():

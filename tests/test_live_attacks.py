@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -212,29 +211,6 @@ def test_connections_are_bounded_and_the_page_goes_on(monkeypatch):
             connection.close()
         until(lambda: connections(page) == 1)
         assert b"asynchebb" in download(page.url, "")
-    page.stop()
-
-
-def test_one_thing_is_computed_at_a_time(monkeypatch):
-    inside, most, everybody_has_asked = [], [], threading.Event()
-
-    def compute(self, number):
-        inside.append(number)
-        most.append(len(inside))
-        everybody_has_asked.wait(60)
-        inside.pop()
-        return b"done"
-
-    monkeypatch.setattr(server.Server, "_fields", compute)
-    monkeypatch.setattr(server.Server, "_state", compute)
-    page = opened_page()
-    with ThreadPoolExecutor(30) as threads:
-        found = [threads.submit(download, page.url, name) for name in 15 * ("fields.png", "state.npz")]
-        until(lambda: connections(page) == 30)
-        time.sleep(0.3)  # for those that come in to come in
-        everybody_has_asked.set()
-        assert [one.result() for one in found] == 30 * [b"done"]
-    assert most == 30 * [1]
     page.stop()
 
 
