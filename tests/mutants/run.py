@@ -25,7 +25,7 @@ from typing import NamedTuple
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 LOG = 4000  # the last characters of what tests print
-LIMIT = 120  # seconds, after which a mutant hangs
+LIMIT = 120, 10  # a mutant hangs after so many seconds, or so many times those of all tests
 ENDS = ("killed", "survived", "hung")
 # Cosmic Ray replaces each operator by all others. One or two of them say whether a test looks.
 BINARY = [
@@ -78,7 +78,10 @@ TESTS = {
     "reproduction/claims.py": ("experiments", "a_claim or overall"),
     "reproduction/results.py": ("margins results experiments", "margin or results or fate or products"),
     "metrics.py": ("metrics", "not cpu and not gpu and not matrix_of_errors"),
-    "provenance.py": ("identities provenance from_rest", "identi or provenance or runs_kept"),
+    "provenance.py": (
+        "identities provenance from_rest pinned",
+        "identities or code_is or an_identity or runs_kept or of_this",
+    ),
     "sources.py": ("identities sources", "not python and not script"),
     "notation.py": ("grid files_are_data", "test_grid or person"),
     "files.py": ("files", "not flips and not damage and not threads and not limit"),
@@ -245,11 +248,11 @@ def listed(module: str) -> set[str]:
 def run(module: str, tree: Path) -> tuple[list[str], Counter[str]]:
     """The survivors without a reason, and how many mutants had which end."""
     began = time.perf_counter()
-    arguments = prepared(tree, *TESTS[module])
+    prepared = prepare(tree, *TESTS[module])
     print(f"{module}: its tests take {time.perf_counter() - began:.1f} s", flush=True)
     file, survivors, ends = tree / "asynchebb" / module, set(), Counter()
     for mutant in mutants(file):
-        end = tried(tree, file, mutant.code, arguments)
+        end = tried(tree, file, mutant.code, *prepared)
         ends[end] += 1
         if end == "survived":
             survivors.add(mutant.line)
@@ -265,17 +268,19 @@ def run_by_hand(tree: Path) -> tuple[list[str], Counter[str]]:
     survivors, ends = [], Counter()
     for name, before, after, *tests in BY_HAND:
         file = tree / "asynchebb" / name
-        code, arguments = file.read_text(encoding="utf-8"), prepared(tree, *tests)
+        code, prepared = file.read_text(encoding="utf-8"), prepare(tree, *tests)
         assert before in code, f"{name} has no {before!r}"
-        end = tried(tree, file, code.replace(before, after, 1), arguments)
+        end = tried(tree, file, code.replace(before, after, 1), *prepared)
         ends[end] += 1
         print(f"{end}: {name}: {before.strip()!r} → {after.strip()!r}", flush=True)
         survivors += [before] if end == "survived" else []
     return survivors, ends
 
 
-def prepared(tree: Path, files: str, chosen: str) -> list[str]:
-    """The arguments for pytest, once it has passed without a mutation, and what it has imported is imported here."""
+def prepare(tree: Path, files: str, chosen: str) -> tuple[list[str], float]:
+    """Run these tests without a mutation, and import what they have imported: the arguments for pytest, and how many
+    seconds a mutant may take."""
+    began = time.perf_counter()
     arguments = [*(f"tests/test_{name}.py" for name in files.split()), "-k", chosen]
     code, printed, names = test(tree, arguments, 600)
     if code:
@@ -285,16 +290,16 @@ def prepared(tree: Path, files: str, chosen: str) -> list[str]:
         if not ours.match(name):
             with suppress(Exception):
                 import_module(name)
-    return arguments
+    return arguments, max(LIMIT[0], LIMIT[1] * (time.perf_counter() - began))
 
 
-def tried(tree: Path, file: Path, code: str, arguments: Sequence[str]) -> str:
+def tried(tree: Path, file: Path, code: str, arguments: Sequence[str], limit: float) -> str:
     """What became of this code in the place of the file's."""
     whole = file.read_text(encoding="utf-8")
     for bytecode in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
         bytecode.unlink()
     file.write_text(code, encoding="utf-8")
-    status, _, _ = test(tree, arguments, LIMIT, writes=False)
+    status, _, _ = test(tree, arguments, limit, writes=False)
     file.write_text(whole, encoding="utf-8")
     return "hung" if status < 0 else "killed" if status else "survived"
 
