@@ -220,6 +220,20 @@ def test_arrays_that_do_not_fit_together_are_refused(measured, said):
             measured(difference)
 
 
+@pytest.mark.parametrize(
+    ("measured", "said"),
+    [
+        (lambda: metrics.gini(np.array([1, -0.01])), "activity holds -0.01; all must be at least 0"),
+        (lambda: metrics.forgetting(ones(1, 1)), "equally many of each and at least 2"),
+        (lambda: metrics.count_fields(ones(2, 36), ah.Digits(6)), "must be a set of known factors: Crossbars, Bars"),
+        (lambda: metrics.count_fields(ones(2, 36), ah.Crossbars), "must be a set of known factors: Crossbars, Bars"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(measured, said):
+    with pytest.raises(ah.InputError, match=said):
+        measured()
+
+
 @pytest.mark.parametrize("measure", [metrics.gini, metrics.hoyer, metrics.treves_rolls])
 def test_sparseness_does_not_depend_on_the_unit_of_rates(measure):
     y = np.array([0.0, 1, 2, 4])
