@@ -84,7 +84,7 @@ TESTS = {
     ),
     "sources.py": ("identities sources", "not python and not script"),
     "notation.py": ("grid files_are_data", "test_grid or person"),
-    "files.py": ("files", "not flips and not damage and not threads and not limit"),
+    "files.py": ("file_helpers files", "helpers or json or fails or a_seal"),
 }
 
 
