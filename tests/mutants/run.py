@@ -83,7 +83,7 @@ TESTS = {
         "identities or code_is or an_identity or runs_kept or of_this",
     ),
     "sources.py": ("identities sources", "not python and not script"),
-    "notation.py": ("grid files_are_data", "test_grid or person"),
+    "notation.py": ("notation files_are_data", "notation or person"),
     "files.py": ("file_helpers files", "helpers or json or fails or a_seal"),
 }
 
