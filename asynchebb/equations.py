@@ -106,7 +106,7 @@ def _fault(kind: str, cls: type) -> str | None:
     for method, form in METHODS[kind].items():
         function = getattr(cls, method, None)
         wanted = f"{method}(self, {form.takes.replace(' ', ', ')})"
-        if function is None:
+        if not callable(function):
             return f"it must have a method {wanted}"
         if (taken := _taken(form, function)) is None:
             return f"its method {method} must be {wanted}"

@@ -173,6 +173,7 @@ class Network:
         dtype = float_type(dtype)
         if not isinstance(rng, np.random.Generator):
             raise InputError(f"rng is {shown(rng)}; it must be a generator: np.random.default_rng(seed)")
+        self._ask_for_memory(dtype.itemsize)
         W = self._draw(rng, np.empty((self.n, self.m), dtype))
         M = self._draw(rng, np.empty((self.n, self.n), dtype, order="F"))
         zeros = np.zeros(self.n, dtype)
@@ -186,6 +187,12 @@ class Network:
         a = np.full(self.n, getattr(self.rule, "a0", 0.0), dtype)
         t = rng.integers(RANDOM_STARTS) if equations.noisy(self.dynamics) else 0
         return self.complete(State(W, M, np.asarray(u, dtype), np.array(y, dtype), c, a, t=np.array(t)))
+
+    def _ask_for_memory(self, itemsize: int) -> None:
+        """Refuse a network that does not fit; simulations copy its weights."""
+        n, m, window = float(self.n), self.m, equations.window(self.schedule)
+        needed = {("n", self.n): itemsize * n * n, ("m", m): itemsize * n * m, ("window", window): window * n}
+        checks.memory(*max(needed, key=lambda one: needed[one]), 2 * sum(needed.values()))
 
     def rest(self, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
         """u and y at rest: 0, or what the dynamics make of 0 without drive."""
@@ -227,9 +234,9 @@ class Network:
 
 def float_type(dtype: Any) -> np.dtype:
     try:
-        if dtype is not None and np.dtype(dtype) in (np.float32, np.float64):  # NumPy takes None for float64
+        if isinstance(dtype, str | type | np.dtype) and np.dtype(dtype) in (np.float32, np.float64):
             return np.dtype(dtype)
-    except Exception:  # of NumPy or of the value's class
+    except Exception:  # NumPy evaluates texts as literals
         pass
     raise InputError(f"dtype is {shown(dtype)}; it must be float32 or float64")
 

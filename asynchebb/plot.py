@@ -29,7 +29,7 @@ from asynchebb.drawing.figures import (
     styled,
 )
 from asynchebb.network import State
-from asynchebb.runs.saved import open_run, opened
+from asynchebb.runs.saved import open_as, opened
 
 if TYPE_CHECKING:
     import xarray
@@ -137,9 +137,11 @@ def raster(bursts: Any, hold: int | None = None, width: str | float = "double") 
     """
     traces = bursts if isinstance(bursts, Mapping) else {"burst": bursts}
     shape = "(steps, neurons)"
-    drawn = {name: matrix("bursts", traces[name], shape) > 0 for name in ("spikes", "burst") if name in traces}
+    drawn = {name: matrix("bursts", traces[name], shape) for name in ("spikes", "burst") if name in traces}
     if not drawn:
         raise InputError('bursts has neither "burst" nor "spikes"; it must be one of them, or the traces of ah.advance')
+    if any(((each != 0) & (each != 1)).any() for each in drawn.values()):
+        raise InputError("bursts holds other numbers than 0 and 1; it must say which neurons burst when")
     first = next(iter(drawn.values()))
     order, highest = np.argsort(-first.sum(axis=0), kind="stable"), 1
     figure = _figure(width, 0.4)
@@ -266,7 +268,7 @@ def _ranks(axes: Axes, dataset: xarray.Dataset) -> None:
 
 
 def _dataset(source: Any, name: str = "source") -> xarray.Dataset:
-    return open_run(source) if isinstance(source, str | Path) else opened(name, source)
+    return open_as(name, source) if isinstance(source, str | Path) else opened(name, source)
 
 
 def _weights(source: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, tuple[int, ...], np.ndarray]:
@@ -277,11 +279,15 @@ def _weights(source: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, tu
     if state is not None:
         from asynchebb.thumbnails import guessed_shape
 
-        known = shape or getattr(source, "image_shape_", None) or guessed_shape(state.W.shape[1])
-        return state.W, _fitting(known, state.W.shape[1]), state.y
+        known = getattr(source, "image_shape_", None) or guessed_shape(state.W.shape[1])
+        return state.W, _fitting(known if shape is None else shape, state.W.shape[1]), state.y
     dataset = _dataset(source)
     W = dataset["W"][-1].values
-    return W, _fitting(shape or picture_shape(dataset), W.shape[1]), dataset["mean_activity"][-1, 0].values
+    return (
+        W,
+        _fitting(picture_shape(dataset) if shape is None else shape, W.shape[1]),
+        dataset["mean_activity"][-1, 0].values,
+    )
 
 
 def _fitting(shape: tuple[int, ...], m: int) -> tuple[int, ...]:

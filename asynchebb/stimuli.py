@@ -26,7 +26,14 @@ class _Stimulus:
         """Draw so many images, one per row."""
         if not isinstance(rng, np.random.Generator):
             raise InputError(f"rng is {shown(rng)}; it must be a generator: np.random.default_rng(seed)")
-        return self._draw(rng, at_least(0)("count", count))
+        count = at_least(0)("count", count)
+        name, value = ("p", self.p) if hasattr(self, "p") and self.m > count else ("count", count)
+        checks.memory(name, value, 8.0 * count * self.m)
+        return self._draw(rng, count)
+
+    @property
+    def m(self) -> int:
+        raise NotImplementedError
 
     def _draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
         raise NotImplementedError
@@ -49,9 +56,15 @@ class _Image(_Stimulus):
         return prod(self.shape)
 
 
+def _places(p: int, factors: int) -> np.ndarray:
+    """The row and the column of each pixel, for this many factors of a p × p image."""
+    checks.memory("p", p, 9.0 * factors * p * p)  # a byte and a number for each pixel
+    return np.indices((p, p)).reshape(2, -1)
+
+
 def _bars(p: int) -> np.ndarray:
     """The p rows, then the p columns, of a p × p image."""
-    row, column = np.indices((p, p)).reshape(2, -1)
+    row, column = _places(p, 2 * p)
     return np.concatenate([row == np.arange(p)[:, None], column == np.arange(p)[:, None]]) * 1.0
 
 
@@ -122,7 +135,7 @@ class Diagonals(_Image):
     p: int = 14
 
     def factors(self) -> np.ndarray:
-        row, column = np.indices((self.p, self.p)).reshape(2, -1)
+        row, column = _places(self.p, 2 * self.p)
         offset = np.arange(self.p)[:, None]
         diagonals = (column - row) % self.p == offset
         return np.concatenate([diagonals, (column + row) % self.p == offset]) * 1.0
@@ -144,7 +157,7 @@ class Squares(_Image):
     p: int = 14
 
     def factors(self) -> np.ndarray:
-        row, column = np.indices((self.p, self.p)).reshape(2, -1)
+        row, column = _places(self.p, 16)
         corner = np.arange(4) * (self.p - 3) // 3
         top, left = (z.reshape(-1, 1) for z in np.meshgrid(corner, corner, indexing="ij"))
         inside = (row >= top) & (row < top + 3) & (column >= left) & (column < left + 3)

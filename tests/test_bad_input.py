@@ -46,7 +46,7 @@ def with_value(value):
         (lambda: ah.advance(NETWORK, STATE._replace(M=-STATE.M), X, 1), r"state.M has weights that are negative"),
         (lambda: ah.advance(NETWORK, STATE._replace(W=STATE.W * np.nan), X, 1), r"state.W has .* not a number"),
         (lambda: ah.Network(5, 4, weights=Signed()).init(np.random.default_rng(0)), r"Signed.draw has weights .*neg"),
-        (lambda: ah.advance(NETWORK, STATE._replace(W=STATE.W.astype(np.float16)), X, 1), "dtype is dtype"),
+        (lambda: ah.advance(NETWORK, STATE._replace(W=STATE.W.astype(np.float16)), X, 1), "state.W has dtype float16; it must be float32"),
         (lambda: ah.asynchronous(r_b=1), r"r_b is given; a network has n, m, .* \(set schedule=ah.Asynchronous"),
         (lambda: ah.Network(n=0), "n is 0; it must be a whole number of at least 1"),
         (lambda: ah.Network(m=-1), "m is -1"),

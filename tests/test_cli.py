@@ -159,7 +159,7 @@ def test_help_does_not_wait_for_what_it_does_not_need():
         (["--n", "many"], "Invalid value for '--n'"),
         (["--nn", "5"], "--nn"),
         (["--model", "synchronous"], "model is 'synchronous'; it must be one of asynchronous, continuous, discrete"),
-        (["--engine", "tpu"], "engine is 'tpu'; the engines are cpu, gpu, reference, auto"),
+        (["--engine", "tpu"], "engine is 'tpu'; it must be one of cpu, gpu, reference, auto"),
         (["--dtype", "float16"], "dtype is 'float16'; it must be float32 or float64"),
         (["--n", "0"], "n is 0; it must be a whole number of at least 1"),
         (["--samples", "0"], "samples is 0"),

@@ -30,8 +30,10 @@ from asynchebb.estimators.rows import (
     ROWS,
     Samples,
     flat,
+    floats,
     norm_scale,
     outliers,
+    real,
     row_norms,
     strong,
     warn_of_mixture,
@@ -141,7 +143,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         self._fired = np.zeros(2, np.int64)  # spikes, and those that came late (`traces.check_spikes`)
 
     def _begin_fit(self, X: Samples) -> Any:
-        if self.warm_start and hasattr(self, "state_"):
+        if self._checked_parameters()["warm_start"] and hasattr(self, "state_"):
             X = self._continue(X)
             self.n_iter_ = self.n_samples_seen_ = 0
             self.validation_scores_: list[float] = []
@@ -321,7 +323,7 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         neuron, so a Wᵀy is the multiple of Wᵀy closest to x, at a squared distance of (1 − cos²(x, Wᵀy)) |x|².
         """
         check_is_fitted(self)
-        Y = check_array(X, dtype=[np.float64, np.float32], input_name="X", estimator=self)
+        Y = floats(check_array(real(self, X), dtype="numeric", input_name="X", estimator=self))
         if Y.shape[1] != len(self.state_.W):
             raise ValueError(
                 f"X has {Y.shape[1]} features, but {type(self).__name__} has n_components={len(self.state_.W)}"

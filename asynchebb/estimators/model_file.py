@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from asynchebb import engines, estimators, files, notation
+from asynchebb import checks, engines, estimators, files, notation
 from asynchebb.checks import InputError
 from asynchebb.estimators import AsyncHebbian, HebbianNetwork, OnOff
 from asynchebb.estimators.readout import Sample
@@ -36,9 +36,10 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     >>> X = ah.Crossbars(6).sample(np.random.default_rng(0), 20)
     >>> ah.save_model(ah.AsyncHebbian(40, max_iter=1, hold=100, random_state=0).fit(X), "model.nc")
     """
-    if Path(path).suffix != ".nc":
+    path = checks.path("path", path)
+    if path.suffix != ".nc":
         raise InputError(f"path is {str(path)!r}; it must be a file that ends in .nc (NetCDF; use pickle for .pkl)")
-    write(model, Path(path), {})
+    write(model, path, {})
 
 
 def load_model(path: str | os.PathLike[str], *, verify: bool = True, **given: Any) -> Any:
@@ -51,7 +52,7 @@ def load_model(path: str | os.PathLike[str], *, verify: bool = True, **given: An
     >>> ah.load_model("model.nc").partial_fit(X[:1]).n_components_
     40
     """
-    return read(Path(path), given, verify)[0]
+    return read(checks.path("path", path), given, checks.true_or_false("verify", verify))[0]
 
 
 def network_in(model: Any) -> HebbianNetwork:
@@ -72,7 +73,7 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
         )
     if not hasattr(network, "state_"):
         raise InputError(f"model is a {type(network).__name__} that is not fitted; it must be fitted first")
-    parameters = network.get_params(deep=False)
+    parameters = network.get_params(deep=False) | network._checked_parameters()
     if isinstance(
         parameters["random_state"], np.random.RandomState
     ):  # already used; a new fit would draw new numbers anyway

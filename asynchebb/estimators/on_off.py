@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from asynchebb.estimators.rows import Samples, flat
+from asynchebb.estimators.rows import Samples, flat, floats, real
 
 
 class OnOff(TransformerMixin, BaseEstimator):
@@ -36,7 +36,8 @@ class OnOff(TransformerMixin, BaseEstimator):
     def inverse_transform(self, X: Samples) -> Any:
         """ON minus OFF, in the original shape of the data."""
         check_is_fitted(self)
-        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X", estimator=self)
+        X = check_array(real(self, X), accept_sparse="csr", dtype="numeric", input_name="X", estimator=self)
+        X = floats(X)
         m = self.n_features_in_
         if X.shape[1] != 2 * m:
             raise ValueError(f"X has {X.shape[1]} features, but OnOff produces {2 * m} from {m}")
@@ -54,8 +55,7 @@ class OnOff(TransformerMixin, BaseEstimator):
 
     def _checked(self, X: Samples, reset: bool) -> Any:
         X, shape = flat(self, X, reset)
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric")  # which refuses texts
-        X = X if X.dtype in (np.float64, np.float32) else X.astype(np.float64)
+        X = floats(validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric"))
         if reset:
             self.image_shape_ = shape
         return X

@@ -143,6 +143,7 @@ class Parameters(BaseEstimator):
         "engine": partial(one_of, accepted=engines.CHOICES),
         "n_jobs": number_of_jobs,
         "random_state": seed_or_none,
+        "verbose": lambda name, value: value if isinstance(value, bool | np.bool) else at_least(0)(name, value),
     }
     model: ClassVar[str] = "asynchronous"  # the model that supplies the default rule
     values: ClassVar[dict[str, str]] = {kind: kind for kind in VALUES}  # all such parameters, and their kinds

@@ -83,19 +83,29 @@ def row_norms(X: Any) -> np.ndarray:
     return np.concatenate([largest * np.linalg.norm(block / largest, axis=1) for block in dense_blocks(X)])
 
 
-def flat(estimator: Any, X: Any, reset: bool) -> tuple[Any, tuple[int, ...] | None]:
-    """Images as rows, and their shape, which must be the fitted one unless `reset`; other data unchanged, and None."""
-    name = type(estimator).__name__
+def real(estimator: Any, X: Any) -> Any:
+    """X, unless scikit-learn would take what is no array of real numbers, or fail to say what it is."""
     if isinstance(X, Iterator):
         raise TypeError(
-            f"X is an iterator ({type(X).__name__}), which {name} cannot use directly; pass its batches one by one: "
-            "for batch in X: model.partial_fit(batch)"
+            f"X is an iterator ({type(X).__name__}), which {type(estimator).__name__} cannot use directly; pass its "
+            "batches one by one: for batch in X: model.partial_fit(batch)"
         )
-    if not any(hasattr(X, part) for part in ("__len__", "shape", "__array__")):
+    if isinstance(X, type) or not any(hasattr(X, part) for part in ("__len__", "shape", "__array__")):
         raise ValueError(f"X is {shown(X)}; it must be an array (samples, features) or (samples, height, width)")
-    if getattr(getattr(X, "dtype", None), "kind", "f") in "mMV" or np.ma.is_masked(X):
+    if np.ma.is_masked(X) or getattr(getattr(X, "dtype", None), "kind", "f") in "mMV":
         what = "masked entries" if np.ma.is_masked(X) else f"dtype {X.dtype}"
         raise ValueError(f"X has {what}; it must hold real numbers alone")
+    return X
+
+
+def floats(X: Any) -> Any:
+    """Numbers in float64, or in float32 as they are. (If scikit-learn is asked for these, it takes texts as well.)"""
+    return X if X.dtype in (np.float64, np.float32) else X.astype(np.float64)
+
+
+def flat(estimator: Any, X: Any, reset: bool) -> tuple[Any, tuple[int, ...] | None]:
+    """Images as rows, and their shape, which must be the fitted one unless `reset`; other data unchanged, and None."""
+    X, name = real(estimator, X), type(estimator).__name__
     if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
         shapes = {np.shape(image) for image in X}
         if len(shapes) > 1:

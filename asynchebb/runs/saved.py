@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from asynchebb import files, notation
-from asynchebb.checks import InputError, one_of
+from asynchebb import checks, files, notation
+from asynchebb.checks import InputError, one_of, shown
 from asynchebb.measures import LABELS, MEASURES, factors_of
 from asynchebb.network import Network, State
 from asynchebb.runs.layout import FORMAT, NOT_MEASURES, PARTS
@@ -33,22 +34,36 @@ def open_run(path: str | Path, *, verify: bool = True) -> xarray.Dataset:
     >>> ah.open_run("run.nc").attrs["rule"]
     'Oja(eta=0.002)'
     """
+    return open_as("path", path, verify)
+
+
+def open_as(name: str, given: object, verify: bool = True) -> xarray.Dataset:
+    """`open_run`; errors call the path by this name."""
     import xarray
 
-    if not Path(path).is_file():
-        reason = "that is a folder" if Path(path).is_dir() else "there is no such file"
-        if Path(path).with_suffix(".parts").is_dir():
+    path, verify = checks.path(name, given), checks.true_or_false("verify", verify)
+    if not path.is_file():
+        reason = "that is a folder" if path.is_dir() else "there is no such file"
+        if path.suffix and path.with_suffix(".parts").is_dir():
             reason = "it was interrupted before its end; repeat what started it, and it resumes"
-        raise InputError(f"path is {str(path)!r}; it must be a run saved by asynchebb (.nc), but {reason}")
+        raise InputError(f"{name} is {str(path)!r}; it must be a run saved by asynchebb (.nc), but {reason}")
     if verify:
-        files.check_seal("path", Path(path), "a run")
-    with files.reading("path", Path(path)):
+        files.check_seal(name, path, "a run")
+    with files.reading(name, path):
         dataset = xarray.open_dataset(path, engine="h5netcdf")
         if dataset.attrs.get("format") == FORMAT:
             return dataset
         dataset.close()
     reason = OTHERS.get(str(dataset.attrs.get("format")), "it was written by another program")
-    raise InputError(f"path is {str(path)!r}; it must be a run saved by asynchebb, but {reason}")
+    raise InputError(f"{name} is {str(path)!r}; it must be a run saved by asynchebb, but {reason}")
+
+
+def opened(name: str, source: Any) -> Any:
+    """A saved run's dataset, or its file as opened by h5py; anything else is refused."""
+    attributes = getattr(source, "attrs", None)
+    if not isinstance(attributes, Mapping) or attributes.get("format") != FORMAT:
+        raise InputError(f"{name} is {shown(source)}; it must be a saved run: its dataset, or its file")
+    return source
 
 
 def state_at(dataset: Any, snapshot: int = -1) -> State:
@@ -60,9 +75,9 @@ def state_at(dataset: Any, snapshot: int = -1) -> State:
     >>> state = ah.state_at(ah.record(run, "run.nc"))
     >>> state, _ = ah.advance(run.network, state, ah.Crossbars(6).sample(np.random.default_rng(5), 10), hold=100)
     """
-    count = len(dataset["step"])
-    if not isinstance(snapshot, int | np.integer) or not -count <= snapshot < count:
-        raise InputError(f"snapshot is {snapshot!r}; it must be a whole number from {-count} to {count - 1}")
+    count = len(opened("dataset", dataset)["step"])
+    if not checks.is_whole(snapshot) or not -count <= snapshot < count:
+        raise InputError(f"snapshot is {shown(snapshot)}; it must be a whole number from {-count} to {count - 1}")
     state = State(**{name: np.asarray(dataset[name][snapshot]) for name in State._fields if name in dataset})
     return state._replace(M=np.asfortranarray(state.M), recent=state.recent.reshape(-1, len(state.u)))
 
@@ -76,7 +91,7 @@ def network_of(dataset: xarray.Dataset, **given: Any) -> Network:
     """
     for name in given:
         one_of("what is given", name, PARTS)
-    with files.reading("dataset", Path(dataset.encoding.get("source", "in memory"))):
+    with files.reading("dataset", Path(opened("dataset", dataset).encoding.get("source", "in memory"))):
         n, m, texts = dataset.attrs["n"], dataset.attrs["m"], {kind: str(dataset.attrs[kind]) for kind in PARTS}
     return Network(int(n), int(m), **{kind: notation.from_text(kind, text, given) for kind, text in texts.items()})
 

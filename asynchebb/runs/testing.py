@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asynchebb import engines, equations
-from asynchebb.checks import InputError, at_least, function, instance, several, stimuli
+from asynchebb.checks import InputError, at_least, function, instance, memory, several, stimuli
 from asynchebb.contracts import Call, Stimulus
 from asynchebb.engines import traces
 from asynchebb.measures import error, error_last, error_sd, factors_of
@@ -80,6 +80,7 @@ def responding(
     hold = at_least(1)("hold", hold)
     if not len(X):
         raise InputError("X holds no stimulus; a test needs at least one")
+    memory("hold", hold, 8.0 * hold * max(len(X), network.n))
     activity, active, spiking = np.zeros(network.n), 0.0, equations.spikes(network.dynamics)
     frozen = network.frozen()
     own = engines.prepare(frozen, state)
