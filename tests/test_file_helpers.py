@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -82,11 +83,20 @@ def test_a_file_is_sealed_only_where_it_is_to_be_and_the_temporary_one_lies_in_i
     assert files.read_json("y", tmp_path / "y.json") == {"a": 1} == files.read_json_if_whole(tmp_path / "y.json")
 
 
-def test_an_empty_file_may_be_sealed_too(tmp_path):
-    (tmp_path / "x").write_bytes(b"")
+@pytest.mark.parametrize("size", [0, 1, 2, 2**20 - 1, 2**20, 2**20 + 1])
+def test_a_file_of_any_size_may_be_sealed(size, tmp_path):
+    (tmp_path / "x").write_bytes(b"x" * size)
     assert not files.is_whole(tmp_path / "x")
     files.seal(tmp_path / "x")
     assert files.is_whole(tmp_path / "x") and not files.is_whole(tmp_path)
+
+
+@pytest.mark.parametrize("digest", [None, 3, "", "0" * 64, "f" * 64])
+def test_json_with_another_digest_is_damaged(digest, tmp_path):
+    (tmp_path / "x.json").write_text(json.dumps({"a": 1, files.DIGEST: digest}))
+    with pytest.raises(InputError, match=r"^file is '.*/x.json', which is damaged: its content does not fit its check"):
+        files.read_json("file", tmp_path / "x.json")
+    assert files.read_json_if_whole(tmp_path / "x.json") == {} == files.read_json_if_whole(tmp_path / "absent.json")
 
 
 def test_a_broken_seal_is_said_to_be_one(tmp_path):
