@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent.parent / "benchmarks"
 
 SCRIPT = """
@@ -31,6 +33,7 @@ print(json.dumps([row, bench.table({{"systems": tuple(bench.SYSTEMS), "cases": [
 """
 
 
+@pytest.mark.slow
 def test_a_peer_that_fails_says_so_in_its_row_and_the_others_go_on():
     code = SCRIPT.format(folder=str(HERE))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -56,6 +56,7 @@ def start_on_dask(address, out):
     return process
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_of_which_a_worker_is_killed_gives_the_same_results(dask, tmp_path, undisturbed):  # noqa: F811
     address, _, two = dask
     sweep = start_on_dask(address, tmp_path / "F")
@@ -67,6 +68,7 @@ def test_a_dask_cluster_of_which_a_worker_is_killed_gives_the_same_results(dask,
     assert same_folders(tmp_path / "F", undisturbed)
 
 
+@pytest.mark.slow
 def test_a_dask_scheduler_that_is_killed_ends_the_sweep_which_goes_on_elsewhere(dask, tmp_path, undisturbed):  # noqa: F811
     address, scheduler, _ = dask
     sweep = start_on_dask(address, tmp_path / "F")
@@ -164,6 +166,7 @@ def test_slurm_does_the_work_and_a_job_that_is_cancelled_costs_nothing(slurm, tm
     assert same_folders(tmp_path / "F", undisturbed)
 
 
+@pytest.mark.slow
 def test_the_slurm_path_works_through_submitits_local_executor(tmp_path):
     submitit = pytest.importorskip("submitit")
     executor = executors.OnSlurm(submitit.LocalExecutor(tmp_path / "jobs"), jobs=2)

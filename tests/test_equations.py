@@ -251,6 +251,7 @@ def test_a_method_that_returns_too_little_is_refused():
         ah.Network(rule=Halved())
 
 
+@pytest.mark.slow
 def test_what_one_program_has_compiled_another_can_use(tmp_path, own_cache):
     """The same rule, under other module names: in a file of its own, in a script, on the command line."""
     rule = textwrap.dedent("""

@@ -138,7 +138,9 @@ def test_few_neurons_are_run_at_most_steps_and_the_results_are_right(dynamics, r
 @pytest.mark.parametrize(
     ("dynamics", "rule", "schedule", "from_rest"),
     [
-        (ah.Projected(), ah.Hebbian(0.01), ah.Asynchronous(r_b=0.1, r_r=5), True),
+        pytest.param(
+            *(ah.Projected(), ah.Hebbian(0.01), ah.Asynchronous(r_b=0.1, r_r=5), True), marks=pytest.mark.slow
+        ),
         (ah.Potential(), ah.Oja(0.01), ah.Continuous(), False),
     ],
     ids=["asynchronous", "continuous"],
@@ -238,6 +240,7 @@ def test_the_loop_stays_within_its_room(dtype, monkeypatch):
         assert (space[:start] == 0xA5).all() and (space[end:] == 0xA5).all()
 
 
+@pytest.mark.slow
 def test_code_just_compiled_has_the_same_bits_as_in_a_later_process(tmp_path):
     """A large network's, whose threads a later process has to start by itself. Its passes and the loop come from a
     first process, a rule from a later one, and all is loaded in the last."""

@@ -200,11 +200,11 @@ KILLED = textwrap.dedent("""
 @pytest.mark.parametrize(
     "moments",
     [
-        ["1"],
-        ["800", "801", "2400"],
+        pytest.param(["1"], marks=pytest.mark.slow),
+        pytest.param(["800", "801", "2400"], marks=pytest.mark.slow),
         ["1700", "while a part is written"],
         ["before the file has its name"],
-        ["3900", "before the parts are removed"],
+        pytest.param(["3900", "before the parts are removed"], marks=pytest.mark.slow),
     ],
     ids=", ".join,
 )

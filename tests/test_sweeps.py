@@ -305,6 +305,7 @@ def test_a_run_that_fails_is_kept_with_its_error_and_the_others_go_on(tmp_path):
     assert "diverged" in again.failure.values[1, 1] and again.failure.values[1, 0] == ""
 
 
+@pytest.mark.slow
 def test_a_run_that_kills_its_worker_fails_alone(tmp_path):
     switch = tmp_path / "switch"
     switch.mkdir()
@@ -314,6 +315,7 @@ def test_a_run_that_kills_its_worker_fails_alone(tmp_path):
     assert all("its process died 3 times" in failure for failure in dataset.failure.values[1])
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_nothing_but_its_run(tmp_path, undisturbed):
     process = start_longer(tmp_path / "F")
     os.kill(workers(tmp_path / "F").pop(), signal.SIGKILL)
@@ -431,6 +433,7 @@ def test_a_rule_defined_in_a_notebook_reaches_the_workers(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_rule_in_a_file_of_ones_own_reaches_the_workers_compiled_before(tmp_path):
     (tmp_path / "mine.py").write_text("from asynchebb.rules import Hebbian\nclass Mine(Hebbian):\n    pass\n")
     command = ["sweep", "run", *LONGER[:4], "--samples", 20, "--hold", 10, "--rule", "mine.py:Mine()"]
