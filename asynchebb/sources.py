@@ -177,4 +177,6 @@ def _is_installed(thing: Any) -> bool:
         return name != "__main__"
     path = getattr(module, "__file__", None)
     installed = [Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib", "stdlib")]
-    return path is not None and any(folder in Path(path).resolve().parents for folder in installed)
+    places = Path(path).resolve().parents if path else ()
+    # An environment may also see packages of another one, or of the user.
+    return any(place in installed or place.name in ("site-packages", "dist-packages") for place in places)

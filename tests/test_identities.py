@@ -223,6 +223,23 @@ def test_of_a_file_all_that_it_imports_from_next_to_it_counts(written, file, tmp
     assert sources.digest(module().Mine) != before
 
 
+@pytest.mark.parametrize("where", ["site-packages", "dist-packages", "mine"])
+def test_in_a_notebook_what_is_installed_is_taken_for_granted_wherever_it_is(where, tmp_path, monkeypatch):
+    """An environment may see packages of the user or of another environment, as one on top of it does."""
+    folder = tmp_path / where / "package"
+    folder.mkdir(parents=True)
+    monkeypatch.syspath_prepend(folder.parent)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    cell = "import package\n\nclass Mine:\n    def method(self):\n        return package.LEVEL\n"
+    found = set()
+    for level in (1, 2):
+        (folder / "__init__.py").write_text(f"LEVEL = {level}\n")
+        sys.modules.pop("package", None)
+        found.add(sources.digest(in_notebook(cell)))
+    sys.modules.pop("package")
+    assert len(found) == (2 if where == "mine" else 1)
+
+
 def test_files_that_import_each_other_count_once(tmp_path, module):
     (tmp_path / "mine.py").write_text(MODULE.format(imported="beside"))
     (tmp_path / "beside.py").write_text("import mine\nLEVEL = 0.5\n")
