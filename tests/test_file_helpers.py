@@ -68,6 +68,14 @@ def test_a_write_removes_what_dead_processes_have_left_and_nothing_else(dead, tm
     assert (tmp_path / "new.txt").read_bytes() == "η".encode()
 
 
+def test_what_another_process_removes_at_the_same_time_is_no_error(tmp_path, monkeypatch):
+    left = tmp_path / ".x"
+    left.write_text("")
+    monkeypatch.setattr(files, "is_left_over", lambda mark: left.unlink() or True)
+    files.write_text(tmp_path / "new.txt", "")
+    assert [*tmp_path.iterdir()] == [tmp_path / "new.txt"]
+
+
 def test_a_file_is_sealed_only_where_it_is_to_be_and_the_temporary_one_lies_in_its_folder(tmp_path):
     folder, file = tmp_path / "unfinished", tmp_path / "x"
     folder.mkdir()

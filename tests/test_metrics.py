@@ -164,7 +164,8 @@ def test_a_field_that_is_as_near_to_a_factor_as_to_a_pair_shows_neither(monkeypa
     one_within_the_other = np.array([[1.0, 1, 0], [1, 0, 0]])
     assert metrics.tuned_to(np.array([[1.0, 1, 0]]), one_within_the_other).tolist() == [-1]
     monkeypatch.setattr(metrics, "MATCH", 1.0)  # and one that is just as near as it must not be
-    assert metrics.tuned_to(np.array([[1.0, 0, 0], [1, 1, 0]]), np.eye(2, 3)).tolist() == [-1, -1]
+    assert metrics.tuned_to(np.eye(1, 3), np.eye(2, 3)).tolist() == [-1]
+    assert metrics.tuned_to(np.ones((1, 4)), np.array([[1.0, 1, 0, 0], [0, 0, 1, 1]])).tolist() == [-1]
 
 
 def test_a_field_is_what_stands_out_of_its_background():
