@@ -66,7 +66,7 @@ class Ended:
     code: int
     says: str
     seconds: float
-    operations: list[str]  # in its folder: "open runs/ID.json"
+    operations: list[str]  # in its folder
 
     @property
     def killed(self) -> bool:
@@ -86,37 +86,46 @@ class Tally:
         return self.places.total()
 
 
-def start(command: Command, folder: Path, moment: Moment | None = None, limit: float = 600) -> Ended:
-    """Run the command in this folder until it ends, or until the kill."""
-    folder.mkdir(exist_ok=True)
-    tally, errors = folder.with_suffix(".tally"), folder.with_suffix(".err")
-    tally.unlink(missing_ok=True)
+def environment(folder: Path, moment: Moment | None) -> dict[str, str]:
+    """What a command in this folder has to know in order to be killed."""
     whom, number, delay = (moment.whom, moment.operation, moment.delay) if moment else ("", 0, 0.0)
+    tally = folder.with_suffix(".tally")
+    tally.unlink(missing_ok=True)
     told = {"OUT": folder.resolve() / OUT, "TALLY": tally.resolve(), "NUMBER": number, "DELAY": delay, "WHOM": whom}
-    environment = {
-        **os.environ,
+    return {
         **{f"TORTURE_{name}": str(value) for name, value in told.items()},
         "PYTHONPATH": os.pathsep.join(filter(None, [str(VICTIM), os.environ.get("PYTHONPATH")])),
         "SOURCE_DATE_EPOCH": "0",  # Matplotlib writes the date into a PDF
-        "COLUMNS": "200",
     }
+
+
+def operations(folder: Path) -> list[str]:
+    """The file operations of the last command in this folder: "open runs/ID.json"."""
+    tally = folder.with_suffix(".tally")
+    return [line.strip() for line in tally.read_text(errors="replace").splitlines()] if tally.exists() else []
+
+
+def start(command: Command, folder: Path, moment: Moment | None = None, limit: float = 600) -> Ended:
+    """Run the command in this folder until it ends, or until the kill."""
+    folder.mkdir(exist_ok=True)
+    errors = folder.with_suffix(".err")
     began = time.monotonic()
     with open(errors, "w") as said:
         process = subprocess.Popen(
             [sys.executable, VICTIM / "command.py", *command.text.split()],
-            **{"cwd": folder, "env": environment, "start_new_session": True},
+            **{"cwd": folder, "env": {**os.environ, **environment(folder, moment)}, "start_new_session": True},
             **{"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": said},
         )
         try:
             process.wait(limit if moment is None or moment.seconds is None else moment.seconds)
         except subprocess.TimeoutExpired:
-            (os.killpg if whom == "group" else os.kill)(process.pid, signal.SIGKILL)
+            whole = moment is None or moment.whom == "group"
+            (os.killpg if whole else os.kill)(process.pid, signal.SIGKILL)
             process.wait()
     took = time.monotonic() - began
-    lines = tally.read_text(errors="replace").splitlines() if tally.exists() else []
-    if whom != "parent" or process.returncode != -signal.SIGKILL:
-        wait_for_group(process.pid)
-    return Ended(process.returncode, errors.read_text()[-500:], took, [line.strip() for line in lines])
+    if process.returncode == 0 or moment is None or moment.whom == "group":
+        wait_for_group(process.pid)  # workers of a parent that was killed alone may go on for a moment
+    return Ended(process.returncode, errors.read_text()[-500:], took, operations(folder))
 
 
 def wait_for_group(group: int) -> None:
@@ -156,7 +165,7 @@ def _lasting(file: Path) -> bytes:
     if file.name == "claims.json":
         told = json.loads(content)
         told["claims"] = [claim for claim in told["claims"] if claim["id"] != "S"]
-        return json.dumps({name: value for name, value in told.items() if name != "work"}).encode()
+        return json.dumps({name: value for name, value in told.items() if name not in ("work", "sha256")}).encode()
     if file.name in EFFORT:
         for effort in EFFORT[file.name]:
             content = re.sub(effort, b"", content, flags=re.DOTALL | re.MULTILINE)
@@ -187,7 +196,7 @@ def undisturbed(command: Command, folder: Path) -> tuple[Ended, dict[str, str]]:
     shutil.rmtree(folder, ignore_errors=True)
     ended = start(command, folder)
     if ended.code:
-        raise RuntimeError(f"{command.text!r} ended with {ended.code} in peace: {ended.says}")
+        raise RuntimeError(f"{command.text} ended with {ended.code} in peace: {ended.says}")
     return ended, contents(folder / OUT)
 
 
