@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import linecache
+import re
 import sys
 from dataclasses import dataclass
 from fractions import Fraction
@@ -329,6 +330,16 @@ def test_values_that_mean_the_same_are_described_alike(values):
     assert len({provenance.describe(value) for value in values}) == 1
 
 
+def test_a_rule_without_a_floor_has_the_floor_0():
+    def described(**floor):
+        methods = {name: vars(Learns)[name] for name in ("leak_w", "leak_m", "rate")}
+        made = type("Made", (), {**methods, "__annotations__": {"eta": float}, "eta": 0.1, **floor})
+        return provenance.describe(dataclass(frozen=True)(made)())
+
+    assert '"floor": 0}' in described() and '"floor": 0.5}' in described(floor=0.5)
+    assert len({described(floor=floor) for floor in (0, 1, -1, 0.5)} | {described()}) == 5
+
+
 def test_a_value_that_nothing_identifies_is_refused():
     with pytest.raises(InputError, match=r"^<object .*> has no fields that identify it; make its class a frozen dat"):
         provenance.describe(object())
@@ -384,4 +395,7 @@ def test_versions_and_the_machine_are_named():
     assert {*files} == {f"{name}_version" for name in ("python", "asynchebb", "numpy", "numba")}
     assert files["numpy_version"] == np.__version__ and files["asynchebb_version"] == ah.__version__
     machine = provenance.machine()
-    assert machine["cores"] >= 1 and machine["processor"] and machine["system"].count(" ") == 1
+    assert machine["cores"] >= 1 and len(machine["processor"]) > 3 and machine["system"].count(" ") == 1
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists() and "model name" in (known := cpuinfo.read_text()):
+        assert re.search(rf"^model name\s*: {re.escape(machine['processor'])}$", known, re.M)
