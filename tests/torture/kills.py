@@ -28,7 +28,7 @@ class Command:
 
     text: str
     reach: float = 1.0  # kills come within this share of an undisturbed run's time and file operations
-    most: int = 3  # kills before it is left in peace
+    most: int = 6  # kills before it is left in peace
     has_workers: bool = False  # half of the kills hit the parent alone
 
 
@@ -41,7 +41,7 @@ COMMANDS = {
     ),
     "learn": Command(f"learn Crossbars(8) --n 60 --passes 2 --hold 150 --settle 100 --out {OUT}"),
     # It takes a minute, so it is killed again and again on its way.
-    "reproduce": Command(f"reproduce --scale smoke --workers 2 --out {OUT}", reach=0.25, most=12, has_workers=True),
+    "reproduce": Command(f"reproduce --scale smoke --workers 2 --out {OUT}", reach=0.25, most=20, has_workers=True),
 }
 
 
