@@ -15,6 +15,7 @@ import math
 from math import sqrt
 import asynchebb as ah
 from helpers import helper
+from zeta import late
 
 NUMBER = 3
 
@@ -39,9 +40,10 @@ class _Hidden:
 def file(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "helpers.py").write_text("def helper(W):\n    return 0\n")
+    (tmp_path / "zeta.py").write_text("def late(W):\n    return 0\n")
     (tmp_path / "mine.py").write_text(MINE)
     yield f"{tmp_path}/mine.py"
-    for name in ("helpers", "user_mine"):
+    for name in ("helpers", "zeta", "user_mine"):
         sys.modules.pop(name, None)
 
 
@@ -81,7 +83,7 @@ def test_a_class_or_a_measure_may_be_in_a_file_that_a_person_names(file):
     assert notation.parse_measure("gini") == "gini"
     assert notation.parse_measure(f"{file}:contrast").__name__ == "contrast"
     assert notation.parse_measure(f"{file}:labelled").label == "a label"
-    for other in ("helper", "sqrt", "Mine", "NUMBER", "math", "nothing"):
+    for other in ("helper", "late", "sqrt", "Mine", "NUMBER", "math", "nothing"):
         with pytest.raises(
             InputError, match=rf"^measure is '{file}:{other}'; {file} has the functions contrast, labelled$"
         ):
@@ -110,6 +112,7 @@ def test_a_file_is_read_as_it_is_now_and_one_that_fails_is_named(file, tmp_path)
     [
         ("rule", "oya(0.1)", r"rule is 'oya'; it must be one of Hebbian, Oja, .*, SpikePairs \(did you mean Oja\?\)$"),
         ("rule", "FOLDIAK", r"\(did you mean Foldiak\?\)$"),
+        ("dynamics", "IntegrateAndFir()", r"\(did you mean IntegrateAndFire\?\)$"),  # or two others, less near
         ("rule", "Xyz()", r"it must be one of Hebbian, Oja, Foldiak, Falconbridge, Pehlevan, SpikePairs$"),
         ("rule", "Oja(", r"rule is 'Oja\('; it must be written like Name\(field=value\)$"),
         ("rule", "Oja(0.1, 0.2)", r"rule is .*: too many positional arguments; the fields of Oja are: eta$"),
