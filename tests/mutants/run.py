@@ -84,6 +84,11 @@ TESTS = {
     ),
     "sources.py": ("identities sources", "not python and not script"),
     "notation.py": ("notation files_are_data", "notation or person"),
+    "live_page/server.py": (
+        "live live_attacks",
+        "without_the_token or a_download_is or another_name or of_this_machine or public_address or other_machines "
+        "or files_say or ninth or invalid_messages or port_in_use or vanishes or any_message or of_our_own or never_ends",
+    ),
     "files.py": ("file_helpers files", "helpers or json or fails or a_seal"),
 }
 
@@ -184,7 +189,7 @@ def _difference(code: str, mutated: str) -> tuple[str, str]:
         del before[0], after[0]
     while before and after and before[-1] == after[-1]:
         del before[-1], after[-1]
-    return tuple(" ".join(line.strip() for line in lines) for lines in (before, after))
+    return tuple(" ".join(filter(None, map(str.strip, lines))) for lines in (before, after))
 
 
 def test(tree: Path, arguments: Sequence[str], limit: float, writes: bool = True) -> tuple[int, str, set[str]]:
