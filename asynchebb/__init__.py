@@ -25,7 +25,7 @@ from asynchebb.rules import Falconbridge, Foldiak, Hebbian, Oja, Pehlevan, Spike
 from asynchebb.runs.recording import record
 from asynchebb.runs.run import Phase, Probe, Run
 from asynchebb.runs.saved import network_of, open_run, state_at
-from asynchebb.runs.silence import SilentNetwork
+from asynchebb.runs.silence import SilentNetwork, UnstableNetwork
 from asynchebb.runs.simulate import Diverged, Snapshot, simulate
 from asynchebb.runs.testing import error_matrix, reconstruction_error, respond
 from asynchebb.schedules import Asynchronous, AtSpikes, Bursts, Continuous, Discrete, Frozen

@@ -286,8 +286,8 @@ LABELS = {
     "factors": "known factors",
 }
 # Names that a run's file or summary uses for something, so that no measure of a user's own can have them.
-TAKEN = {*MEASURES, "step", "steps", "phase", "stimulus", "hold", "updates", "factors", "run", "failure", "silent"} | {
-    *"WMuyca"
+TAKEN = {*MEASURES, *"WMuyca", "step", "steps", "phase", "stimulus", "hold", "updates", "factors"} | {
+    *("run", "failure", "silent", "unstable")
 }
 
 

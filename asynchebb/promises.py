@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from asynchebb import equations
-from asynchebb.checks import InputError, at_least, non_negative, real, true_or_false
+from asynchebb.checks import InputError, at_least, non_negative, real, shown, true_or_false
 
 SIZES = (0.01, 0.1, 1.0, 10.0, 100.0)  # of potentials and drives
 RATES = np.array([0.0, *SIZES[:-1]])
@@ -83,7 +83,7 @@ def _check_decay(dynamics: Any, given: Mapping[str, np.ndarray], after: Mapping[
     if wrong.any():
         before, then = given["y_i"][wrong][0], after["y_i"][wrong][0]
         raise InputError(
-            f"dynamics is {dynamics!r}, whose decay is {decay:g}, but without a spike its step makes {then:g} of "
+            f"dynamics is {shown(dynamics)}, whose decay is {decay:g}, but without a spike its step makes {then:g} of "
             f"y_i = {before:g}; they must be the same (or there must be no decay)"
         )
 
@@ -99,7 +99,7 @@ def _check_additive(dynamics: Any) -> None:
         return found["u_i"], found["y_i"]
 
     def refuse(what: str) -> None:
-        raise InputError(f"dynamics is {dynamics!r}, whose additive is True, but {what}; it must be left out")
+        raise InputError(f"dynamics is {shown(dynamics)}, whose additive is True, but {what}; it must be left out")
 
     start, drive = (axis.ravel() for axis in np.meshgrid(values, values, indexing="ij"))
     for name, moved in zip(("u_i", "y_i"), step(start, drive), strict=True):
@@ -140,7 +140,7 @@ def _check_schedule(schedule: Any) -> None:
     if "n_i" in equations.takes_and_gives("schedule", "gate", schedule.__class__)[0]:
         if not hasattr(schedule, "window"):
             raise InputError(
-                f"schedule is {schedule!r}; its gate takes n_i, so it must have a window: a number of steps"
+                f"schedule is {shown(schedule)}; its gate takes n_i, so it must have a window: a number of steps"
             )
         window = at_least(1)(f"{type(schedule).__name__}.window", schedule.window)
     rng = np.random.default_rng(0)
@@ -150,8 +150,8 @@ def _check_schedule(schedule: Any) -> None:
         after = _results("schedule", "gate", schedule, given | {"k": np.int64(k), "hold": np.int64(hold)})
         if after["c_i"].dtype.kind == "f":
             raise InputError(
-                f"schedule is {schedule!r}, whose gate gives a real number for c_i; c_i counts in whole numbers, so "
-                "neither rates nor fields can be kept in it"
+                f"schedule is {shown(schedule)}, whose gate gives a real number for c_i; c_i counts in whole numbers, "
+                "so neither rates nor fields can be kept in it"
             )
 
 
@@ -167,17 +167,20 @@ def _results(kind: str, method: str, record: Any, given: Mapping[str, Any]) -> d
             values = [np.asarray(value) for value in (result if isinstance(result, tuple) else (result,))]
             by_name = {name: np.broadcast_to(value, shape) for name, value in zip(gives, values, strict=True)}
         except Exception as error:
-            raise InputError(f"{kind} is {record!r}, whose {method} fails: {type(error).__name__}: {error}") from error
+            what = f"{type(error).__name__}: {error}"
+            raise InputError(f"{kind} is {shown(record)}, whose {method} fails: {what}") from error
         for name, value in by_name.items():
             if value.dtype.kind not in "biuf":
-                raise InputError(f"{kind} is {record!r}, whose {method} gives {name} as {value.dtype}; it must be real")
+                raise InputError(
+                    f"{kind} is {shown(record)}, whose {method} gives {name} as {value.dtype}; it must be a real number"
+                )
         found.append(by_name)
     for name, value in found[0].items():
         other = found[1][name]
         if not np.array_equal(value, other) and not np.allclose(value, other, rtol=1e-9, atol=0, equal_nan=True):
             raise InputError(
-                f"{kind} is {record!r}, whose {method} gives another {name} if its fields are floating-point numbers, "
-                "as they are in compiled code; write them as such, and no negative number to a power with a fraction"
+                f"{kind} is {shown(record)}, whose {method} gives another {name} if its fields are floating-point "
+                "numbers, as they are in compiled code; a power of a negative number is one such case"
             )
     return found[0]
 
@@ -196,5 +199,5 @@ def _fault(
     first = int(np.flatnonzero(bad)[0])
     at = ", ".join(f"{one} = {given[one][first]:g}" for one in takes)
     return InputError(
-        f"{kind} is {record!r}, whose {method} gives {name} = {after[name][first]:g} for {at}; {accepted}"
+        f"{kind} is {shown(record)}, whose {method} gives {name} = {after[name][first]:g} for {at}; {accepted}"
     )

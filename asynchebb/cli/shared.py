@@ -201,17 +201,21 @@ def warn(sentence: str) -> None:
 
 @contextmanager
 def warnings_as_sentences() -> Iterator[None]:
-    """Print our own warnings in one line each."""
+    """Print our own warnings in one line each, at once: some come at the start of what takes hours."""
     import warnings
 
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings():
         warnings.filterwarnings("always", category=UserWarning, module="asynchebb")
+        otherwise = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+            if category.__module__.startswith("asynchebb."):
+                warn(str(message))
+            else:
+                otherwise(message, category, *where, **more)
+
+        warnings.showwarning = show
         yield
-    for warning in caught:
-        if warning.category.__module__.startswith("asynchebb."):
-            warn(str(warning.message))
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def print_table(title: str, rows: dict[str, Any], labels: dict[str, str]) -> None:

@@ -99,12 +99,15 @@ def run(
 
 
 def _end(points: Points) -> None:
-    """Report failed runs and networks that learned nothing; exit with 1 if any failed."""
+    """Report failed runs, and networks that learned nothing or are unstable; exit with 1 if any failed."""
+    from asynchebb.sweeps.folder import TROUBLES
+
     status = points.status()
     _print_failures(points)
-    if silent := points.silent():
-        some = "; ".join(silent[:5]) + ("; …" if len(silent) > 5 else "")
-        shared.warn(f"{len(silent)} of {status.total} runs learned nothing or have died ({some})")
+    for trouble, what in TROUBLES.items():
+        if found := points.troubled(trouble):
+            some = "; ".join(found[:5]) + ("; …" if len(found) > 5 else "")
+            shared.warn(f"{len(found)} of {status.total} runs {what} ({some})")
     if status.failed:
         raise typer.Exit(1)
 
@@ -187,7 +190,7 @@ def _content(file: Path) -> dict[str, Any]:
 
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"file is {str(file)!r}; it must be a TOML file ({error})") from None
 
 
@@ -211,7 +214,9 @@ def _axes_in(file: Path) -> tuple[dict[str, Any], list[list[str]]]:
 
     content = _content(file)
     vary, tied = content.get("vary", {}), content.get("zip", [])
-    if not isinstance(tied, str | list) or not all(isinstance(names, str | list) for names in tied):
+    groups = tied if isinstance(tied, list) else [tied]
+    names = [name for group in groups for name in (group if isinstance(group, list) else [group])]
+    if not all(isinstance(name, str) for name in names):
         raise InputError(f'{file} sets zip = {tied!r}; it must be written like zip = ["n", "hold"]')
     if not isinstance(vary, dict):
         raise InputError(f"{file} sets vary = {vary!r}; it must be a table: [vary]")

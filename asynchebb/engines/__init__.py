@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from asynchebb import equations
-from asynchebb.checks import InputError, at_least, stimuli, true_or_false, weights
+from asynchebb.checks import InputError, array, at_least, instance, one_of, several, stimuli, true_or_false, weights
 from asynchebb.contracts import Call, Engine
 from asynchebb.engines import traces
 from asynchebb.engines.together import Together
@@ -30,13 +30,17 @@ CHOICES = (
 
 SETTLED_AT_ONCE = 64  # samples per engine call, which cannot be interrupted
 
+# The type of a state's whole numbers, the least and the largest.
+WHOLE: dict[str, tuple[type, int, int]] = {
+    "c": (np.int64, -(2**63), 2**63 - 1), "recent": (np.uint8, 0, 1), "t": (np.int64, 0, 2**53)
+}  # fmt: skip
+
 Result = TypeVar("Result")
 
 
 def resolved(name: str, networks: int = 1) -> str:
     """The name of an engine that can be used here, for work on so many networks at a time."""
-    if name not in CHOICES:
-        raise InputError(f"engine is {name!r}; the engines are {', '.join(CHOICES)}")
+    name = one_of("engine", name, CHOICES)
     if name in ("gpu", "auto"):
         from asynchebb.engines.gpu import device
 
@@ -100,7 +104,7 @@ def advance_many(
     >>> [state.W.shape for state in states]
     [(50, 36), (30, 36)]
     """
-    states = [*states]
+    states = [*several("states", states, State)]
     wanted = {"networks": networks, "Xs": Xs, "hold": hold, "from_rest": from_rest}
     given = {name: _one_each(name, value, len(states)) for name, value in wanted.items()}
     calls = []
@@ -115,7 +119,7 @@ def advance_many(
 
 
 def _one_each(name: str, value: Any, count: int) -> list[Any]:
-    if not isinstance(value, list | tuple | range) and not (isinstance(value, np.ndarray) and value.ndim != 2):
+    if not isinstance(value, list | tuple | range) and not (isinstance(value, np.ndarray) and value.ndim not in (0, 2)):
         return [value] * count
     if len(value) != count:
         raise InputError(
@@ -136,11 +140,10 @@ def call(
 ) -> Call:
     """A call, checked, for a state as returned by `prepare`, which will change in place. On a GPU alone, the `means` of
     the rates during each presentation can be had: far less to hand back than all rates."""
-    at_least(1)("hold", hold)
-    true_or_false("from_rest", from_rest)
+    hold, from_rest = at_least(1)("hold", hold), true_or_false("from_rest", from_rest)
     X = np.array(stimuli("X", X, network.m), state.W.dtype, order="C")
     kept = traces.empty(trace, len(X) * hold, network.n, state.W.dtype, len(X) if means else 0)
-    return Call(network, network.complete(state), X, int(hold), kept, bool(from_rest), settled)
+    return Call(network, network.complete(state), X, hold, kept, from_rest, settled)
 
 
 def carry_out(calls: Sequence[Call], engine: str) -> list[State]:
@@ -243,7 +246,7 @@ def settle(
     all cores. X must be in the state's precision; it is not checked.
     """
     frozen, run = network.frozen(), module(engine, len(X))
-    state = frozen.complete(state)
+    state = prepare(frozen, state)
     Y = np.empty((len(X), network.n), state.W.dtype)
 
     def settling(rows: slice) -> Call:
@@ -263,21 +266,36 @@ def settle(
     return Y
 
 
-def prepare(network: Network, state: State) -> State:
-    """The state's arrays with the types and memory order that engines rely on, copied only where necessary."""
-    shapes = {"W": (network.n, network.m), "M": (network.n, network.n), "t": ()}
-    for name, array in state._asdict().items():
-        if name not in ("h", "recent") and np.shape(array) != shapes.get(name, (network.n,)):
-            raise InputError(
-                f"state.{name} has shape {np.shape(array)}; the network needs {shapes.get(name, (network.n,))}"
-            )
-    dtype = float_type(np.asarray(state.W).dtype)
-    weights("state.W", state.W)
-    weights("state.M", state.M)
-    types = {"c": np.int64, "recent": np.uint8, "t": np.int64}
-    return State(
-        *(
-            np.require(array, types.get(name, dtype), ["F" if name == "M" else "C", "W"])
-            for name, array in network.complete(state)._asdict().items()
-        )
-    )
+def prepare(network: Network, state: State, dtype: Any = None) -> State:
+    """The state, checked, with the types and memory order that engines rely on, copied only where necessary; in this
+    precision, or in that of its W."""
+    n = instance("network", network, Network).n
+    shapes = {"W": (n, network.m), "M": (n, n), "t": (), "h": None, "recent": None}  # None: `complete` looks at these
+    found: dict[str, np.ndarray] = {}
+    for name, values in instance("state", state, State)._asdict().items():
+        wanted = shapes.get(name, (n,))
+        found[name] = array(f"state.{name}", values, str(wanted or "of real numbers"))
+        if wanted is not None and found[name].shape != wanted:
+            raise InputError(f"state.{name} has shape {found[name].shape}; the network needs {wanted}")
+        if name in WHOLE and found[name].size and found[name].dtype.kind not in "iu":
+            raise InputError(f"state.{name} has dtype {found[name].dtype}; it must hold whole numbers")
+    own = found["W"].dtype.newbyteorder("=")
+    if dtype is None and own not in (np.float32, np.float64):
+        raise InputError(f"state.W has dtype {own}; it must be float32 or float64")
+    real = float_type(own if dtype is None else dtype)
+    for name, (_, least, most) in WHOLE.items():
+        if found[name].size and not (found[name].min() >= least and found[name].max() <= most):
+            raise InputError(f"state.{name} holds a number that is not from {least} to {most}")
+    weights("state.W", found["W"])
+    weights("state.M", found["M"])
+    for name, values in network.complete(State(**found))._asdict().items():
+        kind = WHOLE[name][0] if name in WHOLE else real
+        with np.errstate(over="ignore"):
+            values = np.require(values, kind, ["F" if name == "M" else "C", "A", "W"])
+        # No number of W and M is below 0 or NaN, so their largest is enough; a sum is not finite if any term is not.
+        if kind is real and not np.isfinite(values.max() if name in "WM" else values.sum(dtype=np.float64)):
+            raise InputError(f"state.{name} holds a number that is not finite in {real}")
+        found[name] = values
+    if (found["y"] < 0).any():
+        raise InputError(f"state.y holds {found['y'].min()}; rates must be at least 0")
+    return State(**found)

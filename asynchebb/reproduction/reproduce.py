@@ -42,7 +42,7 @@ from asynchebb.reproduction.scale import SCALES, Scale
 from asynchebb.runs.run import Run
 from asynchebb.schedules import Continuous
 from asynchebb.sweeps import executors, run_all
-from asynchebb.sweeps.folder import Folder, Status, error_in
+from asynchebb.sweeps.folder import SILENT, Folder, Status, error_in
 
 _ALL: tuple[Experiment, ...] = (
     *(fig1, background, fig2, rates, fig3, third_set, search, robustness, figA, figC, figF),
@@ -160,7 +160,7 @@ def _run(
         if done:
             gpu = device.name() if engines.resolved(engine, len(missing)) == "gpu" else ""
             effort.add(out, scale_name, time.perf_counter() - started, workers, done, gpu=gpu)
-    return points.silent()
+    return points.troubled(SILENT)
 
 
 def sweep_folder(out: Path) -> Path:

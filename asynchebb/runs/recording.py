@@ -27,7 +27,7 @@ from asynchebb.runs.layout import COORDINATES, FORMAT, PARTS, STATE, TRACES, sav
 from asynchebb.runs.run import Run
 from asynchebb.runs.saved import open_run
 from asynchebb.runs.silence import SilentNetwork, trouble
-from asynchebb.runs.simulate import Diverged, Snapshot, work
+from asynchebb.runs.simulate import Diverged, Snapshot, warn_if_unstable, work
 
 if TYPE_CHECKING:
     import xarray
@@ -57,8 +57,8 @@ def record(
 
     An interrupted run resumes from its last snapshot; the result is bit-identical. Engines agree, so a run
     finished by another engine is not repeated; its file says which engine it was. A `SilentNetwork` warning says that
-    nothing was learned, or that the network has died. `progress` shows a bar, in a terminal or a notebook;
-    `on_progress` is called as by `simulate`.
+    nothing was learned, or that the network has died; an `UnstableNetwork` warning at the start, that dt is too long
+    for it. `progress` shows a bar, in a terminal or a notebook; `on_progress` is called as by `simulate`.
 
     >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2))
     >>> dataset = ah.record(run, "runs")
@@ -70,6 +70,7 @@ def record(
     instance("run", run, Run)
     function("on_progress", on_progress)
     true_or_false("progress", progress)
+    warn_if_unstable(run)
     with display.shown("steps") if progress else nullcontext(None) as begin:
         update = begin and begin("training", run.steps_with_tests)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from pathlib import Path
@@ -12,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asynchebb import engines
-from asynchebb.checks import InputError
+from asynchebb.checks import InputError, at_least, function, instance, shown
 from asynchebb.contracts import Call
 from asynchebb.engines import traces
 from asynchebb.network import State
 from asynchebb.runs import testing
 from asynchebb.runs.run import Run
+from asynchebb.runs.silence import UnstableNetwork, instability
 
 # Stimuli are drawn in blocks of this size, each from its own generator, so that what a network sees
 # depends neither on when snapshots are taken nor on where a run was interrupted.
@@ -77,6 +79,8 @@ def simulate(
 ) -> Iterator[Snapshot]:
     """Yield snapshots of the run, from the untrained network to the end, or only those `after` a given one.
 
+    `after` is a snapshot of this run, or of one that is alike up to there: its state may have been changed, and
+    the run may have another rule, schedule or seed. An `UnstableNetwork` warning says that dt is too long.
     `on_progress` is called several times a second (on a GPU, every two seconds or so) with the number of Euler steps
     done, those of tests included; at the end it is `run.steps_with_tests`.
 
@@ -84,8 +88,33 @@ def simulate(
     >>> [(snapshot.step, snapshot.state.W.shape) for snapshot in ah.simulate(run)]
     [(0, (20, 36)), (1000, (20, 36)), (2000, (20, 36))]
     """
-    for snapshot in live(run, engine, after and after._replace(state=after.state.copy()), on_progress):
-        yield snapshot._replace(state=snapshot.state.copy())
+    instance("run", run, Run)
+    function("on_progress", on_progress)
+    if after is not None:
+        after = _checked(run, after)
+    warn_if_unstable(run, after)
+    snapshots = live(run, engine, after, on_progress)
+    return (snapshot._replace(state=snapshot.state.copy()) for snapshot in snapshots)
+
+
+def warn_if_unstable(run: Run, after: Snapshot | None = None) -> None:
+    """At the start of the run, since nothing that follows can be trusted."""
+    M = (initial_state(run) if after is None else after.state).M
+    if trouble := instability(run.network, M, learned=after is not None):
+        warnings.warn(trouble, UnstableNetwork, stacklevel=3)
+
+
+def _checked(run: Run, after: Snapshot) -> Snapshot:
+    """A copy of the snapshot, in the run's precision, if the run can go on after it."""
+    stops = [step for *_, step in run.stops()]
+    number = at_least(0)("after.number", instance("after", after, Snapshot).number)
+    step = at_least(0)("after.step", after.step)
+    if number >= len(stops) or step != stops[number]:
+        raise InputError(
+            f"after is snapshot {number} at step {step}, which this run does not have; its snapshots 0 to "
+            f"{len(stops) - 1} are at the steps {shown(stops)}"
+        )
+    return after._replace(state=engines.prepare(run.network, after.state, run.dtype).copy())
 
 
 def live(run: Run, engine: str, after: Snapshot | None, on_progress: Callable[[int], object]) -> Iterator[Snapshot]:

@@ -21,11 +21,11 @@ from asynchebb import progress as display
 from asynchebb.checks import InputError, instance, path, true_or_false
 from asynchebb.contracts import Executor
 from asynchebb.runs.run import Run
-from asynchebb.runs.silence import SilentNetwork
+from asynchebb.runs.silence import SilentNetwork, UnstableNetwork
 from asynchebb.sweeps import executors
 from asynchebb.sweeps.dataset import open_sweep
 from asynchebb.sweeps.executors import Stopped as Stopped
-from asynchebb.sweeps.folder import SILENT, Folder, Points, Status
+from asynchebb.sweeps.folder import SILENT, TROUBLES, UNSTABLE, Folder, Points, Status
 from asynchebb.sweeps.folder import DamagedRuns as DamagedRuns
 from asynchebb.sweeps.grid import Grid, grid
 from asynchebb.sweeps.sampling import Range as Range
@@ -67,7 +67,7 @@ def sweep(
     >>> dataset.error.sizes
     Frozen({'schedule.r_b': 2})
     """
-    out, made = path("out", out), grid(run, vary, zip)
+    made = grid(run, vary, zip)
     for name, value in (("retry_failed", retry_failed), ("yes", yes), ("progress", progress)):
         true_or_false(name, value)
     chosen = executors.local(workers) if executor is None else nullcontext(executors.adapted(executor))
@@ -77,14 +77,15 @@ def sweep(
 
 
 def _opened(out: str | Path, name: str | None, status: Status) -> xarray.Dataset:
-    """The dataset, with a warning about runs that failed and about networks that learned nothing."""
+    """The dataset, with a warning about runs that failed, learned nothing or are unstable."""
     if status.failed:
         warnings.warn(f"{status.failed} of {status.total} runs failed; see dataset.failure", stacklevel=3)
     dataset = open_sweep(out, name)
-    runs = dataset["run"].values[(dataset[SILENT] == 1).values] if SILENT in dataset else []
-    if silent := len({*runs}):  # several points may have the same run
-        message = f"{silent} of {status.total} runs learned nothing or have died; see dataset.silent"
-        warnings.warn(message, SilentNetwork, stacklevel=3)
+    for trouble, category in ((SILENT, SilentNetwork), (UNSTABLE, UnstableNetwork)):
+        runs = dataset["run"].values[(dataset[trouble] == 1).values] if trouble in dataset else []
+        if count := len({*runs}):  # several points may have the same run
+            message = f"{count} of {status.total} runs {TROUBLES[trouble]}; see dataset.{trouble}"
+            warnings.warn(message, category, stacklevel=3)
     return dataset
 
 
@@ -129,7 +130,7 @@ def search(
     >>> found.error.sizes
     Frozen({'trial': 3, 'seed': 1})
     """
-    out, checked = path("out", out), space_of(instance("run", run, Run), space)
+    checked = space_of(instance("run", run, Run), space)
     for name, value in (("retry_failed", retry_failed), ("progress", progress)):
         true_or_false(name, value)
     chosen = executors.local(workers) if executor is None else nullcontext(executors.adapted(executor))
@@ -192,7 +193,7 @@ def run_all(
     work: list[int] | None = None,
 ) -> tuple[Points, Status]:
     """Compute the runs that are not finished yet, and save them in the folder with these axes."""
-    folder, prepared = Folder(out), False
+    folder, prepared = Folder(path("out", out)), False
     try:
         with executor as opened:
             engine = engine_for(engine, opened, len(runs))

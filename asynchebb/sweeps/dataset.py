@@ -13,7 +13,7 @@ from asynchebb.checks import InputError
 from asynchebb.measures import LABELS, MEASURES
 from asynchebb.notation import pieces
 from asynchebb.runs.layout import STATE
-from asynchebb.sweeps.folder import DAMAGED, SILENT, DamagedRuns, Folder, Points, error_in
+from asynchebb.sweeps.folder import DAMAGED, SILENT, UNSTABLE, DamagedRuns, Folder, Points, error_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,9 +33,10 @@ def open_sweep(folder: str | Path, grid: str | None = None, *, verify: bool = Tr
 
     It holds each measure at the end of each run, NaN where a run has none yet, and W, M and mean_activity, which are
     read on access. `run` names each run's file, runs/<run>.nc; `failure` is the error of a failed run; `silent` is 1
-    for a run that learned nothing or has died. If the folder holds several sweeps, `grid` names one; by default it is
-    the one started last. A run whose file is damaged counts as failed, with a warning; a run's file is verified when
-    its W, M or mean_activity are read, unless `verify=False`.
+    for a run that learned nothing or has died, `unstable` for one whose dt is too long for its initial weights. If the
+    folder holds several sweeps, `grid` names one; by default it is the one started last. A run whose file is damaged
+    counts as failed, with a warning; a run's file is verified when its W, M or mean_activity are read, unless
+    `verify=False`.
 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=1))
@@ -58,10 +59,8 @@ def open_sweep(folder: str | Path, grid: str | None = None, *, verify: bool = Tr
         "run": (dims, identities.astype(str), {"long_name": "names the run's file, runs/<run>.nc"}),
         "failure": (dims, np.full(shape, "", object), {"long_name": "error of a failed run"}),
     }
-    probes, labels = (
-        points.content["probes"],
-        LABELS | {SILENT: "1 if nothing was learned or no neuron responds"} | points.content.get("labels", {}),
-    )
+    troubles = {SILENT: "1 if nothing was learned or no neuron responds", UNSTABLE: "1 if dt is too long at the start"}
+    probes, labels = points.content["probes"], LABELS | troubles | points.content.get("labels", {})
     found = {at: _result(points, str(identities[at])) for at in np.ndindex(shape)}
     if damaged := [failure for _, failure in found.values() if DAMAGED in failure]:
         more = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""

@@ -34,7 +34,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from asynchebb import files
+from asynchebb import checks, files
 from asynchebb.checks import InputError, shown
 from asynchebb.files import is_folder, make_writable
 from asynchebb.runs.run import Phase, Probe, Run
@@ -54,7 +54,7 @@ class Folder:
     """The paths of a sweep's files, and operations on them."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).absolute()
+        self.path = checks.path("folder", path).absolute()
         self.grids, self.runs, self.unfinished = (self.path / name for name in ("grids", "runs", "unfinished"))
 
     def file(self, identity: str, kind: str) -> Path:
@@ -353,7 +353,8 @@ class Points:
         axes = {axis["name"]: axis["values"] for group in self.content["axes"] for axis in group}
         started = datetime.fromtimestamp(self.started).isoformat(sep=" ", timespec="seconds")
         about = {"grid": self.name, "run": self.content["run"], "axes": axes, "started": started}
-        return about | asdict(self.status()) | {"failures": self.failures(), "silent_runs": self.silent()}
+        troubles = {f"{trouble}_runs": self.troubled(trouble) for trouble in TROUBLES}
+        return about | asdict(self.status()) | {"failures": self.failures(), **troubles}
 
     @property
     def started(self) -> float:

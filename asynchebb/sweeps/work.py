@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from asynchebb import engines
-from asynchebb.checks import InputError
+from asynchebb.checks import InputError, one_of
 from asynchebb.contracts import Call, Executor, Task
 from asynchebb.engines import gpu
 from asynchebb.engines.gpu import device
@@ -31,10 +31,10 @@ from asynchebb.runs.layout import NOT_MEASURES
 from asynchebb.runs.recording import saving
 from asynchebb.runs.run import Run
 from asynchebb.runs.saved import summary
-from asynchebb.runs.silence import trouble
+from asynchebb.runs.silence import instability, trouble
 from asynchebb.runs.simulate import Diverged
 from asynchebb.sweeps.executors import Local, Stopped, cancel, check, is_death, renew
-from asynchebb.sweeps.folder import SILENT, Claim, Folder, Points, Status, abandoned, claimed
+from asynchebb.sweeps.folder import SILENT, UNSTABLE, Claim, Folder, Points, Status, abandoned, claimed
 from asynchebb.threads import one_thread
 
 # A task takes several short runs: up to this many Euler steps, or a fraction 1/TASKS of all steps if that is less.
@@ -155,7 +155,8 @@ def measures(run: Run, file: Path, whole: Mapping[str, Any] | None) -> dict[str,
             if "diverged_at_step" in source.attrs:
                 raise Diverged(run, int(source.attrs["diverged_at_step"]), file)
             return measures(run, file, source)
-    content = {**summary(whole, run=run), SILENT: int(bool(trouble(whole, run)))}
+    troubles = {SILENT: trouble(whole, run), UNSTABLE: instability(run.network, np.asarray(whole["M"][0]))}
+    content = {**summary(whole, run=run), **{name: int(bool(what)) for name, what in troubles.items()}}
     if len(run.probes) > 1:
         per_probe = [name for name in content if name in whole and name not in NOT_MEASURES]
         content |= {name: [float(value) for value in whole[name][-1]] for name in per_probe}
@@ -167,6 +168,7 @@ def measures(run: Run, file: Path, whole: Mapping[str, Any] | None) -> dict[str,
 
 def engine_for(name: str, executor: Executor, runs: int) -> str:
     """The engine for so many runs. Workers elsewhere may have a GPU where this machine has none, and vice versa."""
+    name = one_of("engine", name, engines.CHOICES)
     if isinstance(executor, Local) or name not in ("gpu", "auto"):
         return engines.resolved(name, runs)
     return "gpu" if name == "gpu" else "cpu"
