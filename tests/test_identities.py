@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import linecache
+import platform
 import re
 import sys
 from dataclasses import dataclass
@@ -399,3 +400,37 @@ def test_versions_and_the_machine_are_named():
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists() and "model name" in (known := cpuinfo.read_text()):
         assert re.search(rf"^model name\s*: {re.escape(machine['processor'])}$", known, re.M)
+
+
+def test_a_machine_that_does_not_tell_its_processor_is_known_by_its_kind(monkeypatch):
+    monkeypatch.setattr(platform, "processor", lambda: "")
+    for told in ("cpu family: 6\n", None):
+
+        def read_text(path, encoding, told=told):
+            if told is None:
+                raise FileNotFoundError
+            return told
+
+        monkeypatch.setattr(Path, "read_text", read_text)
+        assert provenance.machine()["processor"] == platform.machine() != ""
+    monkeypatch.setattr(platform, "processor", lambda: "a processor")
+    assert provenance.machine()["processor"] == "a processor"
+
+
+def test_the_code_is_all_of_the_packages_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "provenance.py"))
+    (tmp_path / "deep").mkdir()
+    found = []
+    for file, text in (
+        ("provenance.py", "a = 1\n"),
+        ("deep/inside.py", "b = 1\n"),
+        ("deep/inside.py", "b = 2\n"),
+        ("deep/inside.py", "b = 2  # a comment\n"),
+        ("deep/notes.txt", "b"),
+        ("provenance.py", "a = 2\n"),
+    ):
+        (tmp_path / file).write_text(text)
+        provenance.code.cache_clear()
+        found.append(provenance.code())
+    provenance.code.cache_clear()
+    assert found[2] == found[3] == found[4] and len({*found}) == 4
