@@ -14,7 +14,18 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from asynchebb import equations
-from asynchebb.checks import InputError, array, at_least, instance, one_of, several, stimuli, true_or_false, weights
+from asynchebb.checks import (
+    InputError,
+    array,
+    at_least,
+    instance,
+    one_of,
+    several,
+    shown,
+    stimuli,
+    true_or_false,
+    weights,
+)
 from asynchebb.contracts import Call, Engine
 from asynchebb.engines import traces
 from asynchebb.engines.together import Together
@@ -161,15 +172,31 @@ def answers(calls: Sequence[Call], engine: str) -> list[State | Exception]:
 
     def answer(one: Call) -> State | Exception:
         try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                return run.advance(*one)
+            return _carried_out(one, run)
         except Exception as error:
             return error
 
     if hasattr(run, "answers"):
-        return run.answers(calls)
+        found = run.answers(calls)
+        return [_fault(one.network, state) or state for one, state in zip(calls, found, strict=True)]
     threads = min((run.threads(one.network) for one in calls), default=1)
     return list(in_threads(answer, calls, threads))
+
+
+def _carried_out(one: Call, run: Engine[Network, State, Traces]) -> State:
+    with np.errstate(over="ignore", invalid="ignore"):
+        state = run.advance(*one)
+    if fault := _fault(one.network, state):
+        raise fault
+    return state
+
+
+def _fault(network: Network, answer: State | Exception) -> InputError | None:
+    """Dynamics of a user's own may give a rate below 0 in spite of `promises`, and engines differ from there on."""
+    if not isinstance(answer, State) or not (answer.y < 0).any():
+        return None
+    gave = f"whose step gave a rate of {answer.y.min():.3g}"
+    return InputError(f"dynamics is {shown(network.dynamics)}, {gave}; rates are never below 0")
 
 
 def in_threads(function: Any, items: Sequence[Any], threads: int) -> Iterator[Any]:
@@ -230,7 +257,7 @@ def advance_in_place(
     """`advance` for a caller who owns the state, as returned by `prepare`, and no longer needs it; and who looks at the
     spikes that are counted in `fired` (`traces.check_spikes`)."""
     one = call(network, state, X, hold, trace, from_rest)
-    state = module(engine).advance(*one)
+    state = _carried_out(one, module(engine))
     if fired is not None:
         fired += one.traces.fired
     return state, {name: getattr(one.traces, name) for name in trace}
@@ -245,7 +272,7 @@ def settle(
     Rows are independent, so their order does not matter, and are distributed over `at_most` this many threads, or over
     all cores. X must be in the state's precision; it is not checked.
     """
-    frozen, run = network.frozen(), module(engine, len(X))
+    frozen, run = instance("network", network, Network).frozen(), module(engine, len(X))
     state = prepare(frozen, state)
     Y = np.empty((len(X), network.n), state.W.dtype)
 
