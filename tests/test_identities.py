@@ -33,6 +33,16 @@ SET = frozenset({"a", "b", "c"})
 TABLE = {"a": 1, "b": 2}
 RULE = ah.Oja(0.5)
 UNUSED = 0
+root = np.sqrt
+
+@dataclass(frozen=True)
+class Scale:
+    by: float
+
+    def __call__(self, x):
+        return self.by * x
+
+SCALE = Scale(0.75)
 
 def twice(x):
     return 2 * x
@@ -84,7 +94,7 @@ class Mine(Parent):
     def method(self):
         '''A method.'''
         def nested():
-            return math.sqrt(called()) + ENCLOSED(3)  # a comment
+            return math.sqrt(called()) + root(SCALE(2)) + ENCLOSED(3)  # a comment
         return nested() + even(4) + np.sum(1)
 """
 EDITS = {
@@ -106,6 +116,7 @@ EDITS = {
     "a value in a table": ('"b": 2}', '"b": 3}'),
     "a key in a table": ('"b": 2}', '"c": 2}'),
     "a part of the package": ("ah.Oja(0.5)", "ah.Oja(0.25)"),
+    "a value that can be called": ("SCALE = Scale(0.75)", "SCALE = Scale(0.7)"),
     "a function that is used by one that is used": ("return 2 * x", "return 3 * x"),
     "one of two functions that use each other": ("return count == 0", "return count == 1"),
     "the other": ("return count != 0", "return count != 1"),

@@ -86,7 +86,7 @@ TESTS = {
     "notation.py": ("notation files_are_data", "notation or person"),
     "live_page/server.py": (
         "live live_attacks",
-        "without_the_token or a_download_is or another_name or of_this_machine or public_address or other_machines "
+        "without_the_token or a_download_is or another_name or of_this_machine or public_address or for_other "
         "or files_say or ninth or invalid_message or port_in_use or vanishes or any_message or of_our_own or never_end",
     ),
     "files.py": ("file_helpers files", "helpers or json or fails or a_seal"),
@@ -108,7 +108,7 @@ BY_HAND = [
     ("runs/recording.py", 'if dataset.attrs["identity"] != run.identity:', "if False:", "runs", "finished"),
     ("files.py", "            os.fsync(descriptor)\n", "            pass\n", "files", "fails"),
     ("files.py", "        temporary.unlink(missing_ok=True)", "        pass", "files", "fails"),
-    ("files.py", "os.posix_fallocate(file.fileno(), 0, size)", "pass", "no_room", "files_are_limited-run"),
+    ("files.py", "os.posix_fallocate(file.fileno(), 0, size)", "pass", "file_helpers", "room_is_taken"),
     ("sweeps/folder.py", "if time.time() - claim.stat().st_mtime > SILENCE:", "if False:", "sweeps", "a_claim"),
     ("sweeps/folder.py", " if one not in shared)", ")", "sweeps", "status_export"),
     (
