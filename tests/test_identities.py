@@ -100,7 +100,7 @@ class Mine(Parent):
 EDITS = {
     "a number": ("LEVEL = 0.5", "LEVEL = 0.4"),
     "a text": ('"text"', '"texts"'),
-    "a flag": ("True", "False"),
+    "a flag": ('"text", True', '"text", False'),
     "nothing": ('NONE, STEPS, BYTES, TURN = "text", True, None', 'NONE, STEPS, BYTES, TURN = "text", True, 0'),
     "a range": ("range(3)", "range(4)"),
     "bytes": ('b"bytes"', 'b"byte"'),
