@@ -6,7 +6,7 @@ from itertools import combinations
 import emulated
 import numpy as np
 import pytest
-from test_gpu_equations import EveryOther, Saturating, Wrapping
+from test_gpu_equations import EveryOther, Saturating
 
 import asynchebb as ah
 from asynchebb import engines
@@ -17,14 +17,14 @@ SUBSETS = [names for count in range(1, len(traces.NAMES)) for names in combinati
 SINGLE = [(name,) for name in traces.NAMES]
 NETWORKS = {
     "from rest": ah.asynchronous(n=150, m=36),
-    "small, from rest": ah.asynchronous(n=90, m=36, schedule=ah.Asynchronous(0.3, 20)),
     "asynchronous": ah.asynchronous(n=150, m=36, reading="notebook"),
     "discrete": ah.discrete(n=150, m=36, reading="notebook"),
     # Gates of silent neurons are open and change nothing, or are so now and then, or let weights leak.
     "continuous": ah.continuous(n=150, m=36, reading="notebook"),
     "now and then": ah.Network(150, 36, ah.Potential(0.06), Saturating(), EveryOther()),
+    "projected": ah.Network(90, 36, ah.Projected(0.06), Saturating(), EveryOther()),
     "constant leak": ah.Network(40, 36, ah.Potential(), ah.Hebbian(), ah.Continuous()),
-    "rectified": ah.Network(100, 36, ah.Potential(0.06), ah.Oja(0.2), Wrapping(0.3, 10)),
+    "rectified": ah.Network(100, 36, ah.Potential(), ah.Hebbian(0.5), ah.Asynchronous(0.3, 10)),
     "spiking": ah.Network(40, 36, ah.IntegrateAndFire(), ah.Oja(), ah.Bursts(2, 30, 20)),
 }
 
@@ -32,7 +32,7 @@ NETWORKS = {
 @cache
 def start(name):
     """A network that has learned a little: most of its neurons are silent."""
-    network, X = NETWORKS[name], ah.Crossbars(6).sample(np.random.default_rng(1), 40)
+    network, X = NETWORKS[name], ah.Crossbars(6).sample(np.random.default_rng(1), 5)
     return ah.advance(network, network.init(np.random.default_rng(0), np.float64), X, 200)[0]
 
 
@@ -42,7 +42,7 @@ def advance(name, dtype, hold, trace, engine, settles=False, means=False):
     state = start(name)._replace(W=start(name).W.astype(dtype))
     settled = np.zeros((len(X), network.n), dtype) if settles else None
     own = engines.prepare(network, state).copy()
-    call = engines.call(network, own, X, hold, trace, "from rest" in name, settled, means)
+    call = engines.call(network, own, X, hold, trace, name == "from rest", settled, means)
     engines.carry_out([call], engine)
     return call.state, call.traces, settled
 
@@ -107,6 +107,6 @@ def test_networks_here_are_laid_out_on_a_gpu_in_every_way():
     of = emulated.Host.geometries[double, 512]
     for name, network in NETWORKS.items():
         for hold in HOLDS:
-            rest = "from rest" in name
+            rest = name == "from rest"
             found.add(gpu.geometry_of(emulated.Host, network, hold, rest, double, 1))
     assert {of.few, of.more, of.many, of.all} <= found and found & {*of.clusters}

@@ -40,7 +40,7 @@ KERNELS, RESPONSE = "kernels", "response"
 # What `kernels.py` makes of the equations of each kind of record, and what each function takes after their constants.
 FUNCTIONS = {
     "dynamics": {"move": "yyyyyk", "after": "yykyy", "fire": "yyyyyk"},
-    "schedule": {"gates": "ycckkkbc", "silent_gates": "ckkkkcb"},
+    "schedule": {"gates": "ycckkkbc", "silent_gates": "ckkkkcb", "silent_bursts": "ckkkkb"},
     "rule": {"terms": "yykyyy", "update": "yybkyyyyy"},
 }
 

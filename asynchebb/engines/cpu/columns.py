@@ -495,11 +495,16 @@ def record(held, k, y, index, n):
 
 @unit("hkckk")
 def record_silence(held, i, c, k, end):
-    """Write down the gates of neuron i, with this count c at step k, which is silent up to the end."""
+    """Write down the gates of neuron i, with count c at step k, which is silent up to the end."""
     h = carray(held, 1)[0]
-    silent, own_c = row(numbers_at(h.numbers), SILENT, h.wide), row(indices_at(h.indices), ROWS, h.wide)
-    bursts, opened = truths_at(h.trace_burst), row(truths_at(h.truths), OPENED, h.wide)
-    own_c[0] = c[0]
-    for kk in range(k, end):
-        gates(held, own_c, silent, kk, 1)
-        row(bursts, h.t + kk, h.n)[i] = opened[0]
+    bursts = truths_at(h.trace_burst + (h.t + k) * h.n + i)
+    call_at(h.silent_bursts, (h.schedule, c, k, end, h.hold, h.n, bursts))
+
+
+@unit("hkk")
+def erase(held, k, steps):
+    """Erase the gates of some steps, which will be run again."""
+    h = carray(held, 1)[0]
+    bursts = truths_at(h.trace_burst + (h.t + k) * h.n)
+    for place in range(steps * h.n if h.trace_burst else 0):
+        bursts[place] = 0

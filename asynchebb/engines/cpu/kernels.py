@@ -67,6 +67,14 @@ def silent_gates(schedule, c, k, end, hold, n, new_c, closed):
         new_c[i], closed[i] = c_i, not opened
 
 
+def silent_bursts(schedule, c, k, end, hold, n, bursts):
+    """The gates of a neuron that is silent from step k to the end, in a column of a matrix of n columns."""
+    constants, zero, c_i = carray(schedule, 1)[0], number(0), c[0]
+    for kk in range(k, end):
+        beta_i, c_i = whole_gate(constants, zero, 0, c_i, kk, hold)
+        bursts[(kk - k) * n] = beta_i != 0
+
+
 def terms(rule, y, a, n, new_a, lambda_w, lambda_m):
     # _, new_a = rate(y, a); lambda_w = leak_w(y); lambda_m = leak_m(y)
     constants = carray(rule, 1)[0]

@@ -71,6 +71,7 @@ if TYPE_CHECKING:  # `cpu` puts compiled ones in their place: those for one core
         after,
         change,
         dot,
+        erase,
         feed_forward,
         fold_M,
         fold_W,
@@ -409,9 +410,9 @@ def wake(held, q, k):
     indices, wide = indices_at(h.indices), h.wide
     c, current = rows_of(indices, wide, (NEAR // GROUP, CURRENT))
     if current[q] != k:
-        if h.trace_burst:
-            record_silence(held, row(indices, NEURON, wide)[q], row(c, q, 1), current[q], k)
         silent_gates(held, row(c, q, 1), current[q], k, 1)
+        if h.trace_burst and row(truths_at(h.truths), CLOSED, wide)[0] == 0:
+            record_silence(held, row(indices, NEURON, wide)[q], row(c, q, 1), current[q], k)
         c[q], current[q] = row(indices, NEW_C, wide)[0], k
 
 
@@ -431,12 +432,12 @@ def leave_far(held, size, k, end):
     for i in range(n):
         drive[i] = long * b[i] - s[i] * inhibition[i]
     after(held, u, n)
-    if h.trace_burst:
-        could = row(truths_at(h.truths), COULD, wide)
-        for i in range(n):
-            if could[i] == 0:
-                record_silence(held, i, row(indices, i, 1), k, end)
     silent_gates(held, indices, k, end, n)
+    if h.trace_burst:
+        could, closed = rows_of(truths_at(h.truths), wide, (COULD, CLOSED))
+        for i in range(n):
+            if could[i] == 0 and closed[i] == 0:
+                record_silence(held, i, row(indices, i, 1), k, end)
     for i in range(n):
         u[i] = new_u[i]
     for i in range(n):
@@ -484,6 +485,7 @@ def run_few(held, k):
         else:
             copy_neurons(held, SAVED, LANES, count)
             undo_growth(held, C, wide_C, count, round_up(count), logged if good else -1 - logged)
+            erase(held, k, steps)
             h.undone += steps
         for q in range(size if good else 0):
             if wanted[q] != 0:

@@ -19,7 +19,8 @@ COUNTS = (
     *("n", "m", "wide", "hold", "from_rest", "lazy", "stimuli", "t", "pixels", "listed"),
     *("near", "most_entries", "run_apart", "undone", "lane_steps"),
     *("W", "P", "X", "x", "settled", "numbers", "indices", "truths", "history", "N", "C", "saved_C", "log"),
-    *("move", "after", "fire", "dynamics", "gates", "silent_gates", "schedule", "terms", "update", "rule"),
+    *("move", "after", "fire", "dynamics", "gates", "silent_gates", "silent_bursts", "schedule"),
+    *("terms", "update", "rule"),
     *("clock", "spiking", "noisy", "events", "window", "recent"),
     *("trace_updates", "trace_active", "trace_y", "trace_burst", "trace_spikes", "trace_fired"),
 )
