@@ -137,14 +137,15 @@ def work(
 
     `pieces` is asked how many stimuli the next call is to show, at most; by default as many as take about SECONDS.
     """
-    tests = test_stimuli(run)
     stops = run.stops()
+    state = initial_state(run) if after is None else after.state  # first, since it knows how much memory is needed
+    tests = test_stimuli(run)
     if after is None:
-        first, state = 1, initial_state(run)
+        first = 1
         on_progress(0)
         yield (yield from tested(run, 0, 0, state, {}, tests, on_progress, on_gpu))
     else:
-        first, state = after.number + 1, after.state
+        first = after.number + 1
     fired = np.zeros(2, np.int64)
     means = on_gpu and "y" in run.trace  # instead of the rates at each step
     at_each_step = tuple(name for name in run.trace if not (means and name == "y"))
