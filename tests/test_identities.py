@@ -179,6 +179,15 @@ def test_in_a_notebook_a_value_that_cannot_be_read_is_refused_by_name():
         sources.digest(in_notebook(CELL.replace("constant = 7", "constant = object()")))
 
 
+def test_in_a_notebook_this_package_and_pythons_own_are_taken_for_granted(monkeypatch):
+    monkeypatch.setattr(sources, "_of_file", lambda path: pytest.fail(f"{path} is read"))
+    uses = (
+        "import json\nimport asynchebb as ah\nfrom asynchebb.metrics import gini\nfrom email import message, policy\n"
+    )
+    cell = uses + "\nclass Mine:\n    def method(self):\n        return ah.Oja, gini, json, message.Message, policy\n"
+    assert sources.digest(in_notebook(cell)) == sources.digest(in_notebook(cell))
+
+
 MODULE = """
 import {imported}
 
