@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -299,6 +300,8 @@ def rm(
     at = Folder(folder)
     points = at.points(grid)
     if not yes:
+        if sys.stdin is None:  # it was closed, so nobody can answer
+            raise typer.Abort
         runs = f"{len(at.runs_of(grid)):,} runs, which no other sweep shares, from {at.runs}"
         typer.confirm(f"Delete {grid} ({points.axes_in_words}) and the files of {runs}?", abort=True)
     typer.echo(f"{at.remove_grid(grid):,} runs deleted from {folder}")
