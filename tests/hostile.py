@@ -14,6 +14,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ def _run(arguments: list[str], folder: Path, prepare: tuple[Any, ...], said: lis
         target = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(target, descriptor)
         os.close(target)
+    sys.stdout, sys.stderr = (os.fdopen(descriptor, "w", closefd=False) for descriptor in (1, 2))
     os.environ["COLUMNS"] = "200"
     os.environ["SOURCE_DATE_EPOCH"] = "0"
     os.chdir(folder)
@@ -89,6 +91,13 @@ def save_all_the_time() -> None:
     recording.NOT_WORTH_A_FILE = learn.SAVE_EVERY = 0.0
 
 
+def with_threads_for_workers() -> None:
+    """Have threads do what workers do: new processes would take seconds each."""
+    from asynchebb.sweeps import executors
+
+    executors.local = lambda workers=None: ThreadPoolExecutor(1)  # type: ignore[assignment]
+
+
 def files_of_at_most(size: int) -> None:
     """Limit the size of files, as `ulimit -f` does."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
@@ -116,6 +125,7 @@ def leave() -> None:
     reader, writer = os.pipe()
     os.dup2(writer, 1)
     os.close(reader)
+    sys.stdout = os.fdopen(1, "w", closefd=False)
 
 
 @contextlib.contextmanager

@@ -4,14 +4,11 @@ import importlib.util
 import os
 import re
 import signal
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hostile import call, save_all_the_time
+from hostile import call, save_all_the_time, with_threads_for_workers
 from torture import kills
 from torture.kills import OUT, Moment
-
-from asynchebb.sweeps import executors
 
 COMMANDS = {
     "run": f"run --n 30 --stimulus Crossbars(6) --samples 40 --hold 100 --snapshots 4 --out {OUT}",
@@ -19,11 +16,6 @@ COMMANDS = {
     "sweep": f"sweep run --n 30 --stimulus Crossbars(6) --samples 20 --hold 50 --vary seed=0,1 --workers 1 --out {OUT}",
     "reproduce": f"reproduce fig3 --scale smoke --workers 1 --out {OUT}",
 }
-
-
-def with_threads_for_workers():
-    """New processes for workers would take seconds each."""
-    executors.local = lambda workers=None: ThreadPoolExecutor(1)
 
 
 def under_torture(folder, moment):

@@ -1,0 +1,134 @@
+"""Several writers of one result: threads, processes, and containers that share a name and number processes alike."""
+
+import os
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hostile import SERVER, contents, start_server
+from test_cli import COMMAND
+
+import asynchebb as ah
+from asynchebb.runs import recording
+
+RUN = ah.Run(
+    ah.asynchronous(n=20, m=36),
+    ah.Phase(ah.Crossbars(6), samples=40, hold=50, snapshots=4),
+    ah.Probe(ah.Crossbars(6), samples=5, hold=50),
+)
+WRITERS = 4
+LEARN = "learn Crossbars(6) --n 30 --passes 1 --hold 20 --settle 20 --engine reference --out out"
+SWEEP = "sweep run --stimulus Crossbars(6) --n 60 --samples 300 --hold 100 --vary seed=range(8) --workers 1 --out out"
+ALONE = ("unshare", "--pid", "--fork", "--mount-proc")  # a container's view: processes are numbered from 1
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The bytes of the run's file."""
+    file = tmp_path_factory.mktemp("alone") / "run.nc"
+    ah.record(RUN, file).close()
+    return file.read_bytes()
+
+
+@pytest.fixture(params=["parts on disk", "all in memory"])
+def parts(request, monkeypatch):
+    if request.param == "parts on disk":
+        monkeypatch.setattr(recording, "NOT_WORTH_A_FILE", 0.0)
+
+
+def at_once(work, number=WRITERS):
+    """Do the work in so many threads that start together; returns the errors."""
+    gate, errors = threading.Barrier(number), []
+
+    def begin():
+        gate.wait()
+        try:
+            work()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=begin) for _ in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+@pytest.mark.parametrize("times", [5, pytest.param(60, marks=pytest.mark.slow)])
+def test_threads_that_record_one_run_leave_it_whole(times, parts, whole, tmp_path):
+    for time in range(times):
+        folder = tmp_path / str(time)
+        assert not at_once(lambda folder=folder: ah.record(RUN, folder / "run.nc").close())
+        assert contents(folder) == {"run.nc": whole}
+
+
+def record_as(file, number, gate):
+    """Record the run in a process that takes itself for process `number`, if one is given."""
+    os.getpid = (lambda: number) if number else os.getpid
+    recording.NOT_WORTH_A_FILE = 0.0
+    gate.wait()
+    ah.record(RUN, file).close()
+
+
+@pytest.mark.parametrize("number", [None, 1], ids=["each of its own number", "all of number 1"])
+@pytest.mark.parametrize("times", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_processes_that_record_one_run_leave_it_whole(times, number, whole, tmp_path):
+    start_server()
+    for time in range(times):
+        folder, gate = tmp_path / str(time), SERVER.Barrier(WRITERS)
+        task = (folder / "run.nc", number, gate)
+        processes = [SERVER.Process(target=record_as, args=task) for _ in range(WRITERS)]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join(60)
+        assert [process.exitcode for process in processes] == [0] * WRITERS
+        assert contents(folder) == {"run.nc": whole}
+
+
+def together(*calls, folder):
+    """Run these commands at the same time; returns how each ended."""
+    processes = [
+        subprocess.Popen([*map(str, call)], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for call in calls
+    ]
+    ended = [process.communicate(timeout=300) for process in processes]
+    return [(process.returncode, errors) for process, (_, errors) in zip(processes, ended, strict=True)]
+
+
+def alone(text, folder):
+    folder.mkdir()
+    [(code, errors)] = together([COMMAND, *text.split()], folder=folder)
+    assert code == 0, errors
+    return contents(folder)
+
+
+def can_be_containers():
+    return subprocess.run([*ALONE, "true"], capture_output=True).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["processes", "containers"])
+@pytest.mark.parametrize("text", [LEARN, SWEEP], ids=["learn", "sweep"])
+def test_commands_in_one_folder_end_as_one_would(text, kind, tmp_path):
+    if kind == "containers" and not can_be_containers():
+        pytest.skip("only root may number processes from 1")
+    wanted = alone(text, tmp_path / "alone")
+    here = tmp_path / "together"
+    here.mkdir()
+    command = [*(ALONE if kind == "containers" else ()), COMMAND, *text.split()]
+    for code, errors in together(command, command, command, folder=here):
+        assert code == 0 and "Traceback" not in errors, errors
+    assert contents(here) == wanted
+
+
+def test_threads_that_run_one_sweep_leave_what_one_leaves(tmp_path):
+    def sweep(folder):
+        with ThreadPoolExecutor(2) as executor:
+            ah.sweep(RUN, {"seed": range(6)}, folder, executor=executor).close()
+
+    sweep(tmp_path / "alone")
+    assert not at_once(lambda: sweep(tmp_path / "together"), 2)
+    assert contents(tmp_path / "together") == contents(tmp_path / "alone")
