@@ -31,6 +31,7 @@ def main() -> int:
             for sentence in tally.bad[shown:]:
                 print(f"{name}: BAD: {sentence}", flush=True)
             shown = len(tally.bad)
+            print(f"{name}: {tally.kills} kills, {tally.completions} ends", file=sys.stderr, flush=True)
         places = ", ".join(f"{count} {place}" for place, count in tally.places.most_common())
         print(f"{name}: {tally.kills} kills ({places}); {tally.completions} ends, {shown} of them bad", flush=True)
         wrong += shown
