@@ -255,17 +255,22 @@ def run(module: str, tree: Path) -> tuple[list[str], Counter[str]]:
     began = time.perf_counter()
     prepared = prepare(tree, *TESTS[module])
     print(f"{module}: its tests take {time.perf_counter() - began:.1f} s", flush=True)
-    file, survivors, ends = tree / "asynchebb" / module, set(), Counter()
+    file, survivors, ends, killers = tree / "asynchebb" / module, set(), Counter(), Counter()
     for mutant in mutants(file):
-        end = tried(tree, file, mutant.code, *prepared)
+        end, killer = tried(tree, file, mutant.code, *prepared)
         ends[end] += 1
+        if killer:
+            killers[killer] += 1
         if end == "survived":
             survivors.add(mutant.line)
             if mutant.line not in listed(module):
                 print(mutant.line, flush=True)
     for line in sorted(listed(module) - survivors):
         print(f"survivors.md has a mutant that is no longer there, or no longer survives: {line}")
+    prepare(tree, *TESTS[module])  # or what killed mutants may have been something else
     print(f"{module}: {dict(ends)} in {time.perf_counter() - began:.0f} s", flush=True)
+    for killer, count in killers.most_common():
+        print(f"{count:5} by {killer}")
     return sorted(survivors - listed(module)), ends
 
 
@@ -275,9 +280,9 @@ def run_by_hand(tree: Path) -> tuple[list[str], Counter[str]]:
         file = tree / "asynchebb" / name
         code, prepared = file.read_text(encoding="utf-8"), prepare(tree, *tests)
         assert before in code, f"{name} has no {before!r}"
-        end = tried(tree, file, code.replace(before, after, 1), *prepared)
+        end, killer = tried(tree, file, code.replace(before, after, 1), *prepared)
         ends[end] += 1
-        print(f"{end}: {name}: {before.strip()!r} → {after.strip()!r}", flush=True)
+        print(f"{end}: {name}: {before.strip()!r} → {after.strip()!r} {killer}", flush=True)
         survivors += [before] if end == "survived" else []
     return survivors, ends
 
@@ -285,9 +290,10 @@ def run_by_hand(tree: Path) -> tuple[list[str], Counter[str]]:
 def prepare(tree: Path, files: str, chosen: str) -> tuple[list[str], float]:
     """Run these tests without a mutation, and import what they have imported: the arguments for pytest, and how many
     seconds a mutant may take."""
-    began = time.perf_counter()
     arguments = [*(f"tests/test_{name}.py" for name in files.split()), "-k", chosen]
+    began = time.perf_counter()
     code, printed, names = test(tree, arguments, 600)
+    limit = max(LIMIT[0], LIMIT[1] * (time.perf_counter() - began))
     if code:
         sys.exit(f"{files} -k {chosen!r}: the tests fail without a mutation\n{printed}")
     ours = re.compile(r"asynchebb|conftest|test|pinned|__main__|emulated|flips|hostile|against_reference")
@@ -295,18 +301,19 @@ def prepare(tree: Path, files: str, chosen: str) -> tuple[list[str], float]:
         if not ours.match(name):
             with suppress(Exception):
                 import_module(name)
-    return arguments, max(LIMIT[0], LIMIT[1] * (time.perf_counter() - began))
+    return arguments, limit
 
 
-def tried(tree: Path, file: Path, code: str, arguments: Sequence[str], limit: float) -> str:
-    """What became of this code in the place of the file's."""
+def tried(tree: Path, file: Path, code: str, arguments: Sequence[str], limit: float) -> tuple[str, str]:
+    """What became of this code in the place of the file's, and the test that it failed."""
     whole = file.read_text(encoding="utf-8")
     for bytecode in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
         bytecode.unlink()
     file.write_text(code, encoding="utf-8")
-    status, _, _ = test(tree, arguments, limit, writes=False)
+    status, printed, _ = test(tree, arguments, limit, writes=False)
     file.write_text(whole, encoding="utf-8")
-    return "hung" if status < 0 else "killed" if status else "survived"
+    failed = re.search(r"^(?:FAILED|ERROR) (?:tests/)?(\S+?)(?:\[|$|\s)", printed, re.M)
+    return "hung" if status < 0 else "killed" if status else "survived", failed[1] if failed else ""
 
 
 def main(modules: Sequence[str]) -> int:
