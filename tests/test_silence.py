@@ -181,3 +181,12 @@ def test_the_command_says_at_once_that_a_network_is_unstable(tmp_path):
     done = call("run", *small, "--out", tmp_path / "run")
     assert done.returncode == 0
     assert done.stderr.startswith("asynchebb: warning: the network is unstable: dt · λ(M) is 2.")
+
+
+def test_an_estimator_warns_of_unstable_weights_and_its_own_are_stable():
+    X = BARS.sample(np.random.default_rng(0), 5)
+    with pytest.warns(ah.UnstableNetwork, match=r"dt · λ\(M\) is 2\.\d+, .* or weights.scale = 0\.\d+ or"):
+        ah.AsyncHebbian(300, weights=ah.Gaussian(), max_iter=1, hold=1, readout=False, engine="reference").fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ah.UnstableNetwork)
+        ah.AsyncHebbian(3000, max_iter=1, hold=1, readout=False, engine="reference").begin(X)

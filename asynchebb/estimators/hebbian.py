@@ -6,6 +6,7 @@ import copy
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -41,6 +42,7 @@ from asynchebb.estimators.rows import (
 )
 from asynchebb.estimators.silence import PATIENCE, how_to_calm, warn_if_silent
 from asynchebb.network import Network, State
+from asynchebb.runs.silence import UnstableNetwork, instability
 
 BLOCK = 64  # samples per engine call, which cannot be interrupted
 TOO_STRONG = 100 * NORM  # a sample of this norm would ruin the weights
@@ -175,6 +177,8 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             network = self.make_network(self.n_components or X.shape[1], X.shape[1])
             state = network.init(np.random.default_rng(self._seed))
+            if unstable := instability(network, state.M):
+                warnings.warn(unstable, UnstableNetwork, stacklevel=5 if callbacks.AVAILABLE else 4)
             # choice: start from rest, so that everything learned comes from the data.
             u, rates = network.rest(state.u.dtype)
             self.state_ = state._replace(u=u, y=rates)
