@@ -146,11 +146,11 @@ SAME = {
 cells = itertools.count()
 
 
-def in_notebook(text):
+def in_notebook(text, module="a_notebook"):
     """The last class that the text defines; its source can be read, and is in no file."""
     name = f"<cell {next(cells)}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    defined = {"__name__": "a_notebook"}
+    defined = {"__name__": module}
     exec(compile(text, name, "exec"), defined)
     return [value for value in defined.values() if isinstance(value, type)][-1]
 
@@ -165,6 +165,12 @@ def test_in_a_notebook_whatever_a_class_uses_changes_its_digest(what, original):
     before, after = EDITS[what]
     assert CELL.count(before) == 1
     assert sources.digest(in_notebook(CELL.replace(before, after))) != original
+
+
+def test_a_class_of_a_script_is_not_identified_by_the_whole_script(original, monkeypatch, tmp_path):
+    (tmp_path / "script.py").write_text(CELL)
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(tmp_path / "script.py"), raising=False)
+    assert sources.digest(in_notebook(CELL, "__main__")) == original
 
 
 @pytest.mark.parametrize("what", SAME)
