@@ -84,11 +84,11 @@ def is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, Integral) and not isinstance(value, bool | np.timedelta64)
 
 
-def at_least(least: int, most: int | None = LARGEST_WHOLE) -> Callable[[str, object], int]:
+def at_least(least: int, most: int = LARGEST_WHOLE) -> Callable[[str, object], int]:
     def check(name: str, value: object) -> int:
         if not is_whole(value) or int(value) < least:
             raise InputError(f"{name} is {shown(value)}; it must be a whole number of at least {least}")
-        if most is not None and int(value) > most:
+        if int(value) > most:
             raise InputError(f"{name} is {shown(value)}; it must be a whole number of at most {most:,}")
         return int(value)
 
@@ -176,7 +176,7 @@ def path(name: str, value: object) -> Path:
         text = os.fspath(value)  # type: ignore[call-overload]
         encoded = [os.fsencode(part) for part in Path(text).parts]  # of bytes, Path takes none
         fits = bool(text) and "\0" not in text and len(os.fsencode(text)) <= LARGEST_PATH
-        fits = fits and max(map(len, encoded), default=0) <= LARGEST_NAME and not re.match(r"\w+://", text)
+        fits = fits and max(map(len, encoded), default=0) <= LARGEST_NAME and not re.match(r"\w\w+:/", text)
     except (TypeError, ValueError):
         fits = False
     if not fits:

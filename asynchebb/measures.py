@@ -13,7 +13,7 @@ snapshot like the package's own.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -298,7 +298,7 @@ def factors_of(stimulus: object) -> dict[str, np.ndarray]:
 
 def named(argument: str, given: Any) -> tuple[Measure, ...]:
     """Measures, given as such, by name, or as plain functions; `argument` is what they were given as."""
-    several = given if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    several = given if isinstance(given, list | tuple | Iterator) else (given,)
     found = tuple(_named(argument, one) for one in several)
     if not found:
         raise InputError(f"{argument} is empty; it must name at least one measure")

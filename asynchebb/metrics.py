@@ -334,15 +334,15 @@ def _alike(**arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _fields_and_factors(W: np.ndarray, stimulus: FactoredStimulus | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The weights, and the factors of a set of stimuli, or those that were passed in."""
     if isinstance(stimulus, np.ndarray | list | tuple):
-        factors, of = matrix("stimulus", stimulus, "(factors, m)"), "the factors"
+        factors = matrix("stimulus", stimulus, "(factors, m)")
     elif hasattr(stimulus, "factors") and not isinstance(stimulus, type):
-        factors, of = stimulus.factors(), repr(stimulus)
+        factors = stimulus.factors()
     else:
         known = [name for name, cls in vars(stimuli).items() if hasattr(cls, "factors")]
         raise InputError(f"stimulus is {shown(stimulus)}; it must be a set of known factors: {', '.join(known)}")
     W = matrix("W", W)
     if W.shape[1] != factors.shape[1]:
-        raise InputError(f"W has shape {W.shape}; {of} needs (n, {factors.shape[1]})")
+        raise InputError(f"W has shape {W.shape}; for the factors of this stimulus it must be (n, {factors.shape[1]})")
     return W, factors
 
 

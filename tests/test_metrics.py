@@ -209,7 +209,7 @@ def ones(*shape):
         (lambda k: metrics.residual(ones(3, 4), ones(3, 4 + k)), "X has shape .* both must be the same"),
         (lambda k: metrics.weight_similarity(ones(3, 4), ones(3, 4 + k)), "A has shape .* both must be the same"),
         (lambda k: metrics.mean_similarity(ones(3, 4), ones(3, 4), ones(3 + k)), "activity has .* equally many"),
-        (lambda k: metrics.count_fields(ones(3, 36 + k), ah.Crossbars(6)), r"W has shape .* needs \(n, 36\)"),
+        (lambda k: metrics.count_fields(ones(3, 36 + k), ah.Crossbars(6)), r"W has shape .* must be \(n, 36\)"),
         (lambda k: metrics.forgetting(ones(3, 3 + k)), "E has shape .* equally many of each and at least 2"),
         (lambda k: metrics.backward_transfer(ones(2 + k, 2)), "E has shape .* equally many of each and at least 2"),
     ],

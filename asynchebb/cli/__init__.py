@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -191,8 +192,9 @@ def movie(
         from asynchebb.drawing import movies
         from asynchebb.runs.saved import open_run
 
+        dataset = open_run(run)
         picture = out or run.with_suffix(".gif")
-        movies.write(open_run(run), picture, neurons, seconds)
+        movies.write(dataset, picture, neurons, seconds)
     typer.echo(str(picture))
 
 
@@ -247,6 +249,9 @@ def main() -> None:
 
     # An unknown option, or a word where a number belongs. Typer has no public name for the error itself.
     usage_error: Any = typer.BadParameter.__base__
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal may not know our letters
+            stream.reconfigure(errors="replace")
     try:
         code = app(standalone_mode=False)
     except usage_error as error:
@@ -266,7 +271,7 @@ def main() -> None:
     except (OSError, RuntimeError) as error:
         if not disk_is_full(error):
             raise
-        code = _report(f"there is no space left; finished work is saved, and {RESUME}", 1)
+        code = _report(f"there is no space left, or files may not be so large; finished work is saved, and {RESUME}", 1)
     except Exception as error:
         if (where := _in_ones_own_code(error)) is None:
             raise

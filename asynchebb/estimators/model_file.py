@@ -52,7 +52,7 @@ def load_model(path: str | os.PathLike[str], *, verify: bool = True, **given: An
     >>> ah.load_model("model.nc").partial_fit(X[:1]).n_components_
     40
     """
-    return read(checks.path("path", path), given, checks.true_or_false("verify", verify))[0]
+    return read(path, given, checks.true_or_false("verify", verify))[0]
 
 
 def network_in(model: Any) -> HebbianNetwork:
@@ -115,13 +115,14 @@ def write(model: Any, path: Path, notes: dict[str, Any]) -> None:
         out.put(SAMPLE, sample.rows)
 
 
-def read(path: Path, given: dict[str, Any], verify: bool = True) -> tuple[Any, dict[str, Any]]:
+def read(path: str | os.PathLike[str], given: dict[str, Any], verify: bool = True) -> tuple[Any, dict[str, Any]]:
     """`load_model`, also returning the notes."""
     import h5py
 
     for name in given:
         if name not in AsyncHebbian.values:
             raise InputError(f"{name} is given; only {', '.join(AsyncHebbian.values)} may be given")
+    path = checks.path("path", path)
     if not path.is_file():
         raise InputError(f"path is {str(path)!r}; it must be a model saved by asynchebb, but there is no such file")
     if verify:

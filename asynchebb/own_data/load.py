@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from math import prod
+from os.path import exists, isdir, isfile  # which take any text: Path.exists raises errors for long names
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
@@ -12,7 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from asynchebb import notation, tables
-from asynchebb.checks import InputError
+from asynchebb.checks import InputError, shown
 from asynchebb.contracts import Stimulus
 from asynchebb.thumbnails import guessed_shape
 
@@ -68,22 +69,22 @@ def load(text: str, array: str | None = None, labels: str | None = None) -> Data
 
         digits = load_digits()
         found = Data(text, digits.images, digits.target)
-    elif text in NAMED or (not path.exists() and (_is_stimulus(text) or ".py:" in text)):
+    elif text in NAMED or (not exists(path) and (_is_stimulus(text) or ".py:" in text)):
         stimulus = notation.parse_named("stimulus", NAMED.get(text, text))
         count = SAMPLES.get(type(stimulus).__name__, USUAL_SAMPLES)
         found = Data(text, stimulus.sample(np.random.default_rng(0), count), None, stimulus)
-    elif path.is_dir():
+    elif isdir(path):
         found = _folder(path)
-    elif path.is_file():
+    elif isfile(path):
         found = _file(path, array, labels)
     else:
-        why = "it is neither a file nor a folder" if path.exists() else "there is no such file"
-        raise InputError(f"data is {text!r}; {why}, and it must be {ACCEPTED}")
-    several = path.suffix in SEVERAL and path.is_file()
+        why = "it is neither a file nor a folder" if exists(path) else "there is no such file"
+        raise InputError(f"data is {shown(text)}; {why}, and it must be {ACCEPTED}")
+    several = path.suffix in SEVERAL and isfile(path)
     if array is not None and not several:
         raise InputError(f"array is {array!r}; {text!r} is not a file of several arrays ({', '.join(sorted(SEVERAL))})")
-    several |= path.suffix in tables.KINDS and path.is_file()  # of several columns
-    if labels is not None and Path(labels).is_file():
+    several |= path.suffix in tables.KINDS and isfile(path)  # of several columns
+    if labels is not None and isfile(labels):
         found = found._replace(labels=_labels(Path(labels)))
     elif labels is not None and not several:
         raise InputError(f"labels is {labels!r}; there is no such file, and {text!r} holds no other arrays")
@@ -159,7 +160,7 @@ def _file(path: Path, array: str | None, labels: str | None) -> Data:
 def _of_several(path: Path, arrays: dict[str, np.ndarray], array: str | None, labels: str | None) -> Data:
     """Data and labels among the arrays of a file: those requested, or those recognised by name."""
     for option, name in (("array", array), ("labels", labels)):
-        if name is not None and name not in arrays and not (option == "labels" and Path(name).is_file()):
+        if name is not None and name not in arrays and not (option == "labels" and isfile(name)):
             raise InputError(f"{option} is {name!r}; {str(path)!r} holds {', '.join(arrays) or 'none'}")
     tables = [name for name, values_ in arrays.items() if values_.ndim in (2, 3)]
     named = [name for name in tables if name in DATA]
@@ -179,7 +180,7 @@ def _table(path: Path, labels: str | None) -> Data:
     columns = [*table.columns]
     if table.empty:
         raise InputError(f"data is {str(path)!r}, a table without rows; it must have a row per sample")
-    if labels is not None and labels not in columns and not Path(labels).is_file():
+    if labels is not None and labels not in columns and not isfile(labels):
         raise InputError(f"labels is {labels!r}; {str(path)!r} has the columns {_some(columns)}")
     # A column of numbers called y may be a feature; it holds labels only if that is said.
     named = (name for name in LABELS if name in columns and (name != "y" or table[name].dtype.kind not in "fiub"))
@@ -240,7 +241,10 @@ def _folder(path: Path) -> Data:
     """All images in a folder, in greyscale; if all are in subfolders, these are the labels."""
     from PIL import Image
 
-    found = (file for file in path.rglob("*") if file.suffix.lower() in PICTURES)
+    try:
+        found = [file for file in path.rglob("*") if file.suffix.lower() in PICTURES]
+    except OSError as error:
+        raise InputError(f"data is the folder {str(path)!r}, which cannot be read: {error}") from None
     names = sorted(file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts))
     if not names:
         hint = next((f"; name a file: {file}" for file in sorted(path.glob("*images*idx3*"))), "")

@@ -18,6 +18,8 @@ from asynchebb.measures import USUAL, Measure
 from asynchebb.network import Network, float_type
 from asynchebb.provenance import describe
 
+LARGEST_SEED = 2**128 - 1  # as large as NumPy draws them
+
 
 @dataclass(frozen=True)
 @checked(samples=at_least(1), hold=at_least(1), snapshots=at_least(1), from_rest=true_or_false)
@@ -104,7 +106,7 @@ class Run:
             assign(self, "probes", self._usual_probes())
         asked = traces.check(self.trace)
         assign(self, "trace", tuple(name for name in traces.NAMES if name in asked))
-        assign(self, "seed", at_least(0, most=None)("seed", self.seed))
+        assign(self, "seed", at_least(0, LARGEST_SEED)("seed", self.seed))
         assign(self, "dtype", float_type(self.dtype).name)
 
     def _repr_html_(self) -> str:

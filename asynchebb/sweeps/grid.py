@@ -258,7 +258,9 @@ def pair_from_text(text: str) -> tuple[str, tuple[float, float, bool] | None]:
     try:
         low, high = map(float, bounds)
     except ValueError:
-        raise InputError(f"vary gives {name} the range {along!r}; it must be written like log(1e-4, 1e-1)") from None
+        raise InputError(
+            f"vary gives {name} the range {shown(along)}; it must be written like log(1e-4, 1e-1)"
+        ) from None
     return name, (low, high, function.strip() == "log")
 
 
@@ -278,7 +280,7 @@ def values_from_text(run: Run, name: str, text: str) -> list:
     except InputError:
         raise
     except (ValueError, SyntaxError, TypeError, IndexError, ArithmeticError):
-        raise InputError(f"vary gives {name} the range {text!r}; it must be written like {FORMS}") from None
+        raise InputError(f"vary gives {name} the range {shown(text)}; it must be written like {FORMS}") from None
     return list(dict.fromkeys(map(round, along))) if holds_whole_numbers(run, name) else along
 
 
@@ -292,7 +294,8 @@ def value_from_text(name: str, text: str) -> Any:
     except (ValueError, SyntaxError):
         if text.isidentifier():
             return text
-        raise InputError(f"vary gives {name} the value {text!r}; it must be a number, True, False or a name") from None
+        what = f"vary gives {name} the value {shown(text)}"
+        raise InputError(f"{what}; it must be a number, True, False or a name") from None
 
 
 def holds_whole_numbers(run: Run, name: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from asynchebb.checks import InputError, at_least, checked, one_of, real, shown, true_or_false
+from asynchebb.checks import InputError, at_least, checked, one_of, path, real, shown, true_or_false
 from asynchebb.contracts import Executor
 from asynchebb.files import read_json_if_whole
 from asynchebb.measures import MEASURES, factors_of
@@ -155,7 +155,7 @@ def search_runs(
     kind = sampler if isinstance(sampler, str) else type(sampler).__name__
     content = f"{run.identity} {space!r} {kind} {measure} {goal} {seeds} {batch}"
     name = hashlib.sha256(content.encode()).hexdigest()[:12]
-    folder, chosen, runs = Folder(out), list[dict[str, Any]](), list[Run]()
+    folder, chosen, runs = Folder(path("out", out)), list[dict[str, Any]](), list[Run]()
     before = read_json_if_whole(folder.grids / f"{name}.json").get("axes", [[{"values": []}]])
     trials = max(trials, len(before[0][0]["values"]))  # a search that has gone further keeps what it has
     with executor as opened:
@@ -212,7 +212,7 @@ def space_from_text(run: Run, texts: Iterable[str]) -> dict[str, Range | list]:
         try:
             space[name] = axis_from_text(run, text)[1] if pair is None else Range(*pair)
         except InputError as error:
-            raise InputError(f"vary is {text!r}: {error}") from None
+            raise InputError(f"vary is {shown(text)}: {error}") from None
     return space
 
 
