@@ -189,4 +189,4 @@ def test_an_estimator_warns_of_unstable_weights_and_its_own_are_stable():
         ah.AsyncHebbian(300, weights=ah.Gaussian(), max_iter=1, hold=1, readout=False, engine="reference").fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ah.UnstableNetwork)
-        ah.AsyncHebbian(3000, max_iter=1, hold=1, readout=False, engine="reference").begin(X)
+        ah.AsyncHebbian(1000, max_iter=1, hold=1, readout=False, engine="reference").begin(X)
