@@ -188,7 +188,8 @@ class Network:
         c = np.full(self.n, NEVER_UPDATED, np.int64)
         a = np.full(self.n, getattr(self.rule, "a0", 0.0), dtype)
         t = rng.integers(RANDOM_STARTS) if equations.noisy(self.dynamics) else 0
-        return self.complete(State(W, M, np.asarray(u, dtype), np.array(y, dtype), c, a, t=np.array(t)))
+        u, y = (np.full(self.n, value, dtype) for value in (u, y))
+        return self.complete(State(W, M, u, y, c, a, t=np.array(t)))
 
     def _ask_for_memory(self, itemsize: int) -> None:
         """Refuse a network that does not fit; simulations copy its weights."""
@@ -200,7 +201,7 @@ class Network:
         """u and y at rest: 0, or what the dynamics make of 0 without drive."""
         u, y = np.zeros((2, self.n), dtype)
         if not equations.has_memory(type(self.dynamics)):
-            u, y = (np.array(value, dtype) for value in self.dynamics.step(u, y))
+            u, y = (np.full(self.n, value, dtype) for value in self.dynamics.step(u, y))
         return u, y
 
     def complete(self, state: State) -> State:
