@@ -1,5 +1,6 @@
 """The live page without a browser: what is simulated, messages, frames, downloads, and who may do what."""
 
+import http.client
 import io
 import json
 import os
@@ -14,12 +15,11 @@ import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from live_browser import eventually
+from live_browser import eventually as until
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
@@ -193,9 +193,6 @@ def shown(session):
     return unpacked(session.call(session.frame).result())
 
 
-until = partial(eventually, seconds=20.0)
-
-
 def test_play_pause_step_and_speed(session):
     session.do({"do": "step", "of": "step"}).result()
     assert shown(session)[0]["step"] == 1 and session.simulation.step == 50  # computed as a whole, shown step by step
@@ -253,6 +250,14 @@ def test_a_network_that_diverges_says_so_and_can_be_reset(session):
     session.do({"do": "play"}).result()
     until(lambda: session.simulation.step > 100)
     assert session.trouble == ""
+
+
+def test_a_network_that_is_unstable_says_so_and_how_it_would_not_be(session):
+    assert shown(session)[0]["warning"] == ""
+    session.do({"do": "dynamics", "dynamics": "Projected(dt=0.5)"}).result()
+    assert "the network is unstable: dt · λ(M) is " in shown(session)[0]["warning"]
+    session.do({"do": "dynamics", "dynamics": "Projected(dt=0.01)"}).result()
+    assert shown(session)[0]["warning"] == ""
 
 
 def test_a_setting_that_is_shared_starts_the_same_elsewhere(session):
@@ -365,10 +370,13 @@ def test_a_request_to_another_name_is_refused_whatever_it_knows(page, host):
     for path in ("/", "/app.js", "/nothing", *DOWNLOADS):
         status, said = refusal(page, path, Host=host)
         assert status == 403 and said.startswith(f"Host is {host!r}; it must be one of 127.0.0.1, ::1, localhost")
-    handshake = {"Host": host, "Upgrade": "websocket", "Connection": "Upgrade", "Sec_WebSocket_Version": "13"}
-    handshake |= {"Sec_WebSocket_Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": f"http://{host}"}
-    status, said = refusal(page, "/ws", **handshake)
-    assert status == 403 and said.startswith(f"Host is {host!r}")
+    handshake = {"Host": host, "Origin": f"http://{host}", "Upgrade": "websocket", "Connection": "Upgrade"}
+    handshake |= {"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=60)
+    connection.request("GET", f"/ws?token={page._server.token}", headers=handshake)
+    answer = connection.getresponse()
+    assert answer.status == 403 and answer.read().decode().startswith(f"Host is {host!r}")
+    connection.close()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]"])

@@ -10,20 +10,17 @@ import sys
 import threading
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
-from live_browser import eventually
+from live_browser import eventually as until
 from websockets.sync.client import connect
 
 import asynchebb as ah
 from asynchebb.live_page import Live, server
 from asynchebb.live_page import setting as settings
 from asynchebb.live_page.session import Session
-
-until = partial(eventually, seconds=60.0)
 
 
 def opened_page():

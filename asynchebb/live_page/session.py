@@ -330,6 +330,7 @@ class Session:
             "speed": self.speed,
             "compiling": self.compiling and self.playing,
             "trouble": self.trouble,
+            "warning": simulation.warning,
             "window": len(playback.recent(0).y),
             "sets": [*simulation.sets],
             "changes": simulation.changed_at,

@@ -21,6 +21,7 @@ from asynchebb.network import Network, State
 from asynchebb.runs import simulate
 from asynchebb.runs.recording import Stop
 from asynchebb.runs.run import Phase, Probe, Run
+from asynchebb.runs.silence import instability
 
 OPEN_END = 2**53  # samples of a phase that ends when something is changed
 MOST_CHANGES = 1000
@@ -138,6 +139,10 @@ class Simulation:
         phases = (*self.phases, self._phase(OPEN_END))
         runs = [Run(network, phases, trace=(), seed=setting.seed) for network in setting.simulated]
         self.states = self.states or [simulate.initial_state(run) for run in runs]
+        found = [
+            instability(run.network, state.M, bool(self.phases)) for run, state in zip(runs, self.states, strict=True)
+        ]
+        self.warning = next(filter(None, found), "")  # with which a run would begin
         self._streams = [self._stream(run, state) for run, state in zip(runs, self.states, strict=True)]
         self._answers = [None] * len(runs)
 

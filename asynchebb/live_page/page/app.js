@@ -103,10 +103,14 @@ function counts() {
   $("frames-per-second").textContent = arrived.length;
   $("play").textContent = header.playing ? "Pause" : "Play";
   $("trouble").hidden = !header.trouble;
-  $("trouble").firstElementChild.textContent = header.trouble ? `${header.trouble[0].toUpperCase()}${header.trouble.slice(1)}.` : "";
+  $("trouble").firstElementChild.textContent = sentence(header.trouble);
+  $("warning").hidden = !header.warning;
+  $("warning").textContent = sentence(header.warning);
   if (header.compiling) say("Compiling the simulation; the first time this takes up to ten seconds.");
   else if ($("message").textContent.startsWith("Compiling")) say("");
 }
+
+const sentence = text => text && `${text[0].toUpperCase()}${text.slice(1)}.`;
 
 function panel(number) {
   while ($("networks").children.length < header.setting.networks.length) {
