@@ -24,3 +24,5 @@ def card(request):
     """Tests that ask for one run on an emulated GPU, and on a real one where there is one."""
     if request.param == "emulated":
         request.getfixturevalue("host")
+    else:
+        device.current()  # which lays out networks once for all tests, before one of them changes how
