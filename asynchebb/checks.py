@@ -16,12 +16,15 @@ from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
+from asynchebb.memory import available
+
 T = TypeVar("T")
 
 ADDED_LATER = "added later"
 SHOWN = 100  # letters of a value in an error message
 LARGEST_WHOLE = 2**63 - 1  # that engines and files can count
 LARGEST_NAME, LARGEST_PATH = 200, 4000  # bytes; file systems take 255 and 4,095, and temporary names are longer
+PLENTY = 2**26  # bytes that are not asked for: to ask takes as long as to draw a small network
 LARGEST = 1e150  # whose square is still a finite number
 
 
@@ -97,16 +100,7 @@ def at_least(least: int, most: int = LARGEST_WHOLE) -> Callable[[str, object], i
 
 def memory(name: str, value: object, needed: float) -> None:
     """Refuse a value for which more memory would be needed than there is: the system would kill the process."""
-    try:
-        import resource
-
-        said = re.search(r"MemAvailable: *(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
-        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    except (ImportError, OSError):
-        return  # where the system does not say, NumPy raises a MemoryError
-    free = 1024.0 * int(said[1]) if said else math.inf
-    free = free if limit == resource.RLIM_INFINITY else min(free, limit)
-    if needed > free:
+    if needed > PLENTY and needed > (free := available()):
         raise InputError(
             f"{name} is {shown(value)}; it must be smaller: that needs {needed / 1e9:,.1f} GB of memory, and "
             f"{free / 1e9:,.1f} GB are free"

@@ -1,21 +1,10 @@
-"""How much memory there is for large arrays: it is asked for before any is taken, since Linux kills who takes more."""
+"""How much memory there is for large arrays. It is asked for before any is taken, since Linux kills who takes more."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-
-from asynchebb.checks import InputError
-
-SMALL = 2**26  # bytes that are always there
-
-
-def require(why: str, needed: int) -> None:
-    """Raise an error if so many bytes cannot be had: "n is 10; its weights need", it begins."""
-    if needed > SMALL and needed > (left := available()):
-        there = f"{left / 1e9:,.1f} GB are available" if left < sys.maxsize else "that is more than there can be"
-        raise InputError(f"{why} {needed / 1e9:,.1f} GB of memory, but {there}")
 
 
 def available() -> int:

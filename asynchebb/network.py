@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from asynchebb import checks, equations, memory, promises
+from asynchebb import checks, equations, promises
 from asynchebb.checks import InputError, at_least, one_of, shown
 from asynchebb.contracts import Dynamics, Rule, Schedule, Weights
 from asynchebb.dynamics import Potential, Projected
@@ -173,8 +173,6 @@ class Network:
         dtype = float_type(dtype)
         if not isinstance(rng, np.random.Generator):
             raise InputError(f"rng is {shown(rng)}; it must be a generator: np.random.default_rng(seed)")
-        needed = 2 * self.n * (self.n + self.m) * dtype.itemsize
-        memory.require(f"n is {self.n} and m is {self.m}; W, M and a copy of both need", needed)
         self._ask_for_memory(dtype.itemsize)
         W = self._draw(rng, np.empty((self.n, self.m), dtype))
         M = self._draw(rng, np.empty((self.n, self.n), dtype, order="F"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import asynchebb as ah
-from asynchebb import memory
+from asynchebb import checks, memory
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it is not known how much there is")
@@ -20,23 +20,21 @@ def test_a_network_that_does_not_fit_is_refused_before_anything_is_drawn(n):
     run = ah.Run(network, ah.Phase(ah.Crossbars(2), samples=1))
     for door in (lambda: network.init(np.random.default_rng(0)), lambda: ah.simulate(run), lambda: ah.record(run, "r")):
         with pytest.raises(
-            ah.InputError, match=rf"n is {n} and m is 4; W, M and a copy of both need .* GB of memory, but"
+            ah.InputError, match=rf"^n is {n}; it must be smaller: that needs .* GB of memory, and .* GB"
         ):
             door()
 
 
-def test_what_fits_is_not_asked_for_and_what_cannot_be_known_is_tried(monkeypatch):
-    monkeypatch.setattr(memory, "available", lambda: 10**9)
-    memory.require("it needs", 10**9)
-    with pytest.raises(ah.InputError, match=r"^it needs 1\.2 GB of memory, but 1\.0 GB are available$"):
-        memory.require("it needs", 12 * 10**8)
-    monkeypatch.setattr(memory, "available", lambda: 0)
-    memory.require("it needs", memory.SMALL)
+def test_what_fits_is_not_refused_and_what_cannot_be_known_is_tried(monkeypatch):
+    monkeypatch.setattr(checks, "available", lambda: 10**9)
+    checks.memory("p", 10, 10**9)
+    with pytest.raises(ah.InputError, match=r"^p is 10; it must be .* needs 1\.2 GB of memory, and 1\.0 GB are free$"):
+        checks.memory("p", 10, 12 * 10**8)
+    monkeypatch.setattr(checks, "available", lambda: 0)
+    checks.memory("p", 10, checks.PLENTY)
     monkeypatch.undo()
     monkeypatch.setattr(sys, "platform", "darwin")
-    memory.require("it needs", 2**62)
-    with pytest.raises(ah.InputError, match=r"^it needs .* GB of memory, but that is more than there can be$"):
-        memory.require("it needs", 2**64)
+    checks.memory("p", 10, 2**62)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads what Linux says of memory")
