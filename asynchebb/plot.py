@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 WIDTHS = {"single": 3.5, "double": 7.2}  # inches: 89 and 183 mm, as most journals have them
 NARROWEST, WIDEST = 1, 300  # inches: at 192 dots per inch, Matplotlib draws no more than 65,535 dots
+ERRORS, RATES = ("error", "error_last"), "mean_activity"  # the measures that are drawn
 LETTERS = "ABCDEFGH"
 MOST_RUNS = len(LETTERS)  # compared in one figure
 
@@ -67,7 +68,7 @@ def error(source: Any, width: str | float = "single") -> Figure:
     >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2))
     >>> ah.plot.error(ah.record(run, "run.nc"), width="double").savefig("error.pdf")
     """
-    dataset = _dataset(source)
+    dataset = _dataset(source, "source", *ERRORS)
     figure = _figure(width, 0.7)
     axes = figure.subplots()
     error_curves(axes, dataset)
@@ -115,7 +116,7 @@ def activity(source: Any, width: str | float = "single") -> Figure:
     >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2))
     >>> figure = ah.plot.activity(ah.record(run, "run.nc"))
     """
-    dataset = _dataset(source)
+    dataset = _dataset(source, "source", RATES)
     figure = _figure(width, 0.7)
     axes = figure.subplots()
     _ranks(axes, dataset)
@@ -170,7 +171,7 @@ def run(source: Any, width: str | float = 10.0) -> Figure:
     >>> run = ah.Run(ah.asynchronous(n=20, m=36), ah.Phase(ah.Crossbars(6), samples=20, hold=100, snapshots=2))
     >>> figure = ah.plot.run(ah.record(run, "run.nc"))
     """
-    dataset = _dataset(source)
+    dataset = _dataset(source, "source", *ERRORS, RATES)
     figure = _figure(width, 0.34)
     shown, curves, ranks = figure.subplots(1, 3, width_ratios=(1.1, 1.2, 1))
     figure.suptitle(str(dataset.attrs["title"]), fontsize=9)
@@ -196,7 +197,7 @@ def compare(sources: Sequence[Any], names: Sequence[str] | None = None, width: s
     """
     if not isinstance(sources, list | tuple):
         raise InputError(f"sources is {shown(sources)}; it must be a list of saved runs: compare([one, other])")
-    datasets = [_dataset(source) for source in sources]
+    datasets = [_dataset(source, "source", *ERRORS, RATES) for source in sources]
     if not 2 <= len(datasets) <= MOST_RUNS:
         raise InputError(f"sources has length {len(datasets)}; it must hold 2 to {MOST_RUNS} runs")
     names = differences(datasets) if names is None else several("names", names, str)
@@ -254,7 +255,7 @@ def short_title(dataset: xarray.Dataset) -> str:
     >>> ah.plot.short_title(ah.record(run, "run.nc"))
     'Asynchronous Oja, Crossbars(p=6)'
     """
-    return str(dataset.attrs["title"]).replace(" network on ", ", ")
+    return str(opened("dataset", dataset).attrs["title"]).replace(" network on ", ", ")
 
 
 def _ranks(axes: Axes, dataset: xarray.Dataset) -> None:
@@ -267,8 +268,8 @@ def _ranks(axes: Axes, dataset: xarray.Dataset) -> None:
 # Arguments
 
 
-def _dataset(source: Any, name: str = "source") -> xarray.Dataset:
-    return open_as(name, source) if isinstance(source, str | Path) else opened(name, source)
+def _dataset(source: Any, name: str = "source", *measures: str) -> xarray.Dataset:
+    return opened(name, open_as(name, source) if isinstance(source, str | Path) else source, *measures)
 
 
 def _weights(source: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, tuple[int, ...], np.ndarray]:
@@ -281,7 +282,7 @@ def _weights(source: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, tu
 
         known = getattr(source, "image_shape_", None) or guessed_shape(state.W.shape[1])
         return state.W, _fitting(known if shape is None else shape, state.W.shape[1]), state.y
-    dataset = _dataset(source)
+    dataset = _dataset(source, "source", RATES)
     W = dataset["W"][-1].values
     return (
         W,

@@ -190,9 +190,9 @@ def movie(
     """Animate the receptive fields as they form."""
     with progress.working("drawing"):
         from asynchebb.drawing import movies
-        from asynchebb.runs.saved import open_run
+        from asynchebb.runs.saved import open_run, opened
 
-        dataset = open_run(run)
+        dataset = opened("run", open_run(run), "error", "error_last", "mean_activity")
         picture = out or run.with_suffix(".gif")
         movies.write(dataset, picture, neurons, seconds)
     typer.echo(str(picture))

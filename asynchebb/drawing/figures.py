@@ -13,6 +13,7 @@ import matplotlib.ticker
 import numpy as np
 from matplotlib.axes import Axes
 
+from asynchebb import checks
 from asynchebb.checks import InputError
 from asynchebb.files import atomic, disk_is_full
 
@@ -37,7 +38,7 @@ class Figure(matplotlib.figure.Figure):
 
 
 def save(figure: matplotlib.figure.Figure, path: str | Path) -> None:
-    path = Path(path)
+    path = checks.path("out", path)
     try:
         with atomic(path, path.parent) as temporary:
             figure.savefig(temporary, dpi=SHARP, format=path.suffix[1:].lower() or None)

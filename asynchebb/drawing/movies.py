@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.animation import FFMpegWriter, PillowWriter
 
+from asynchebb import checks
 from asynchebb.checks import InputError, at_least, positive
 from asynchebb.drawing import figures
 
@@ -24,9 +25,8 @@ FASTEST = 50.0  # frames per second that a GIF can show
 def write(dataset: xarray.Dataset, path: str | Path, neurons: int = 100, seconds: float = 6.0) -> None:
     """Write one frame per snapshot of a saved run: the fields of the neurons most active at its end, at fixed
     positions, and the errors so far: on each probe, mean over a presentation (solid) and at its end (dotted)."""
-    path = Path(path)
-    at_least(1)("neurons", neurons)
-    positive("seconds", seconds)
+    path = checks.path("out", path)
+    neurons, seconds = at_least(1)("neurons", neurons), positive("seconds", seconds)
     if path.suffix.lower() not in KINDS:
         raise InputError(f"out is {str(path)!r}; it must be a .gif or .mp4 file")
     if not path.parent.is_dir():

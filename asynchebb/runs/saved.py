@@ -58,11 +58,14 @@ def open_as(name: str, given: object, verify: bool = True) -> xarray.Dataset:
     raise InputError(f"{name} is {str(path)!r}; it must be a run saved by asynchebb, but {reason}")
 
 
-def opened(name: str, source: Any) -> Any:
-    """A saved run's dataset, or its file as opened by h5py; anything else is refused."""
+def opened(name: str, source: Any, *measures: str) -> Any:
+    """A saved run's dataset, or its file as opened by h5py, that has these measures; anything else is refused."""
     attributes = getattr(source, "attrs", None)
     if not isinstance(attributes, Mapping) or attributes.get("format") != FORMAT:
         raise InputError(f"{name} is {shown(source)}; it must be a saved run: its dataset, or its file")
+    for needed in ("step", *measures):
+        if needed not in source:
+            raise InputError(f"{name} has no {needed}; it must be a run whose probes record it, as Probe.measures says")
     return source
 
 
