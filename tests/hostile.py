@@ -37,17 +37,17 @@ def start_server() -> None:
         forkserver.ensure_running()
 
 
-def call(*arguments: Any, folder: Path, prepare: tuple[Callable[..., None], ...] = (), limit: float = 120) -> Any:
-    """Run `asynchebb` with these arguments in this folder, after `prepare[0](*prepare[1:])`."""
+def call(text: str, folder: Path, *prepare: tuple[Any, ...], limit: float = 120) -> Any:
+    """Run `asynchebb` with these arguments in this folder, after calling each function in `prepare` with its values."""
     said = [folder.parent / f"{folder.name}.{name}" for name in ("out", "err")]
-    process = SERVER.Process(target=_run, args=([*map(str, arguments)], folder, prepare, said))
     start_server()
+    process = SERVER.Process(target=_run, args=(text.split(), folder, prepare, said))
     process.start()
     process.join(limit)
     if process.is_alive():
         process.kill()
-        pytest.fail(f"{arguments} hangs")
-    return subprocess.CompletedProcess(arguments, process.exitcode, *(one.read_text() for one in said))
+        pytest.fail(f"{text} hangs")
+    return subprocess.CompletedProcess(text, process.exitcode, *(one.read_text() for one in said))
 
 
 def _run(arguments: list[str], folder: Path, prepare: tuple[Any, ...], said: list[Path]) -> None:
@@ -61,8 +61,8 @@ def _run(arguments: list[str], folder: Path, prepare: tuple[Any, ...], said: lis
     os.environ["COLUMNS"] = "200"
     os.environ["SOURCE_DATE_EPOCH"] = "0"
     os.chdir(folder)
-    for name, *values in prepare:
-        name(*values)
+    for function, *values in prepare:
+        function(*values)
     sys.argv = ["asynchebb", *arguments]
     cli.main()
 
@@ -73,14 +73,6 @@ def sentence(done: Any) -> str:
     assert done.returncode in (1, 2), f"exit code {done.returncode}: {done.stderr}"
     assert len(lines) == 1 and lines[0].startswith("asynchebb: "), done.stderr
     return lines[0]
-
-
-def contents(folder: Path) -> dict[str, bytes | None]:
-    """All that lies in a folder: the bytes of each file, None for a folder."""
-    return {
-        str(entry.relative_to(folder)): None if entry.is_dir() else entry.read_bytes()
-        for entry in sorted(folder.rglob("*"))
-    }
 
 
 def save_all_the_time() -> None:

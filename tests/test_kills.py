@@ -28,8 +28,8 @@ def under_torture(folder, moment):
 def run(name, folder, moment=None):
     """Run a command in a process that may be killed; returns its exit code."""
     folder.mkdir(exist_ok=True)
-    prepare = ((save_all_the_time,), (with_threads_for_workers,), (under_torture, folder, moment))
-    done = call(*COMMANDS[name].split(), folder=folder, prepare=prepare)
+    tortured = (under_torture, folder, moment)
+    done = call(COMMANDS[name], folder, (save_all_the_time,), (with_threads_for_workers,), tortured)
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode
 

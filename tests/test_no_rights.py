@@ -6,8 +6,9 @@ import subprocess
 
 import numpy as np
 import pytest
-from hostile import call, close, contents, leave, sentence, with_threads_for_workers, without_privileges
+from hostile import call, close, leave, sentence, with_threads_for_workers, without_privileges
 from test_cli import COMMAND
+from torture.kills import contents
 
 RUN = "run --stimulus Crossbars(6) --n 30 --samples 40 --hold 100 --snapshots 3"
 LEARN = "learn Crossbars(6) --n 30 --passes 1 --hold 20 --settle 20"
@@ -22,7 +23,7 @@ def results(tmp_path_factory):
     """A run, a model and a sweep, in folders that they share with nothing else."""
     at = tmp_path_factory.mktemp("results")
     for text in (f"{RUN} --out runs/run.nc", f"{LEARN} --out learned", f"{SWEEP} --out sweep"):
-        done = call(*text.split(), folder=at, prepare=THREADS)
+        done = call(text, at, *THREADS)
         assert done.returncode == 0, done.stderr
     return at
 
@@ -78,9 +79,9 @@ def test_a_folder_of_another_user_is_refused_and_left_alone(text, results, forbi
     there = tmp_path / "there"
     there.mkdir()
     forbid(there, 0o555)
-    done = call(*text.format(at=results).split(), folder=tmp_path, prepare=NO_RIGHTS)
+    done = call(text.format(at=results), tmp_path, *NO_RIGHTS)
     assert "there" in sentence(done) and "Permission denied" in sentence(done)
-    assert contents(tmp_path) == {"there": None}
+    assert contents(tmp_path) == {"there": ""}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_a_folder_of_another_user_is_refused_and_left_alone(text, results, forbi
 )
 def test_results_of_another_user_can_be_read(text, theirs, tmp_path):
     (tmp_path / "mine").mkdir()
-    done = call(*text.split(), folder=theirs, prepare=NO_RIGHTS)
+    done = call(text, theirs, *NO_RIGHTS)
     assert done.returncode == 0 and not done.stderr, done.stderr
 
 
@@ -113,7 +114,7 @@ def test_results_of_another_user_can_be_read(text, theirs, tmp_path):
 )
 def test_results_of_another_user_are_left_alone(text, theirs):
     before = contents(theirs)
-    done = call(*text.format(grid=grid_in(theirs)).split(), folder=theirs, prepare=NO_RIGHTS)
+    done = call(text.format(grid=grid_in(theirs)), theirs, *NO_RIGHTS)
     assert "ermission denied" in sentence(done)
     assert contents(theirs) == before
 
@@ -139,7 +140,7 @@ def test_what_may_not_be_read_is_named(text, file, theirs, forbid):
     np.save(theirs.parent / "data.npy", np.ones((20, 36)))
     (theirs.parent / "mine.py").touch()
     forbid(theirs / file, 0o000)
-    done = call(*text.split(), folder=theirs, prepare=NO_RIGHTS)
+    done = call(text, theirs, *NO_RIGHTS)
     assert str(file).removeprefix("../") in sentence(done)
     assert "ermission denied" in sentence(done) or "is not readable" in sentence(done)
 
@@ -150,7 +151,7 @@ def test_an_unreadable_run_of_another_user_is_no_damage(theirs, forbid):
         forbid(folder, 0o777)
     run = next((theirs / "sweep" / "runs").glob("*.nc"))
     forbid(run, 0o000)
-    done = call(*f"{SWEEP} --out sweep".split(), folder=theirs, prepare=NO_RIGHTS)
+    done = call(f"{SWEEP} --out sweep", theirs, *NO_RIGHTS)
     assert "ermission denied" in sentence(done) and run.name in sentence(done)
     assert run.exists() and not [*run.parent.glob("*.damaged")]
 
@@ -197,19 +198,19 @@ OUTPUT = (f"{RUN} --out out", "list")
 
 @pytest.mark.parametrize("text", OUTPUT)
 def test_a_reader_that_leaves_early_is_no_error_to_speak_of(text, tmp_path):
-    done = call(*text.split(), folder=tmp_path, prepare=((leave,),))
+    done = call(text, tmp_path, (leave,))
     assert done.returncode in (0, 1) and not done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("text", OUTPUT)
 @pytest.mark.parametrize("closed", [(1,), (0, 1, 2)])
 def test_closed_streams_are_no_hindrance(text, closed, tmp_path):
-    done = call(*text.split(), folder=tmp_path, prepare=((close, *closed),))
+    done = call(text, tmp_path, (close, *closed))
     assert done.returncode == 0 and not done.stderr, done.stderr
 
 
 def test_a_question_that_nobody_can_answer_is_answered_with_no(results):
     before = contents(results)
-    done = call("sweep", "rm", "sweep", grid_in(results), folder=results, prepare=((close, 0),))
+    done = call(f"sweep rm sweep {grid_in(results)}", results, (close, 0))
     assert sentence(done) == "asynchebb: nothing was done"
     assert contents(results) == before
