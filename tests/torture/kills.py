@@ -174,10 +174,10 @@ def _lasting(file: Path) -> bytes:
 
 EFFORT = {
     "claims.md": [rb"^\| S \|[^\n]*\n"],
-    "measured.md": [rb"^## S:.*?(?=^## |\Z)"],
+    "measured.md": [rb"\n## S:.*?(?=\n## |\Z)"],
     "index.html": [
         rb'<section id="made">.*?</section>',
-        rb'<details class="claim" id="claim-S">.*?</details>',
+        rb'<details class="claim" id="claim-S">.*?</details>\s*',
         rb'<p class="lead">.*?</p>',  # counts claims
         rb"<details><summary><b>Work</b>: Time and memory.*?</details>",
     ],
