@@ -169,6 +169,7 @@ def _lasting(file: Path) -> bytes:
     if file.name in EFFORT:
         for effort in EFFORT[file.name]:
             content = re.sub(effort, b"", content, flags=re.DOTALL | re.MULTILINE)
+        content = b" ".join(content.split())  # but for the empty lines around it
     return content
 
 
@@ -177,7 +178,7 @@ EFFORT = {
     "measured.md": [rb"\n## S:.*?(?=\n## |\Z)"],
     "index.html": [
         rb'<section id="made">.*?</section>',
-        rb'<details class="claim" id="claim-S">.*?</details>\s*',
+        rb'<details class="claim" id="claim-S">.*?</details>',
         rb'<p class="lead">.*?</p>',  # counts claims
         rb"<details><summary><b>Work</b>: Time and memory.*?</details>",
     ],
