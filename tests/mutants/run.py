@@ -75,14 +75,14 @@ TESTS = {
         "contracts model spiking pinned bad_input",
         "version or defaults or steps_are or gate_opens or constant or Bursts or (reference and last_step)",
     ),
-    "reproduction/claims.py": ("experiments", "a_claim or overall"),
+    "reproduction/claims.py": ("experiments", "a_claim or overall or readings_that"),
     "reproduction/results.py": ("margins results experiments", "margin or results or fate or products"),
     "metrics.py": ("metrics", "not cpu and not gpu and not matrix_of_errors"),
     "provenance.py": (
         "identities provenance from_rest pinned",
         "identities or code_is or an_identity or runs_kept or of_this",
     ),
-    "sources.py": ("identities sources", "not python and not script"),
+    "sources.py": ("identities sources", "not every_python and not in_a_script"),
     "notation.py": ("notation files_are_data", "notation or person"),
     "live_page/server.py": (
         "live live_attacks",
