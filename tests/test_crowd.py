@@ -19,7 +19,7 @@ RUN = ah.Run(
     ah.Probe(ah.Crossbars(6), samples=5, hold=50),
 )
 WRITERS = 4
-LEARN = "learn Crossbars(6) --n 30 --passes 1 --hold 20 --settle 20 --engine reference --out out"
+LEARN = "learn Crossbars(6) --n 30 --passes 1 --hold 20 --settle 20 --out out"
 SWEEP = "sweep run --stimulus Crossbars(6) --n 60 --samples 300 --hold 100 --vary seed=range(8) --workers 1 --out out"
 ALONE = ("unshare", "--pid", "--fork", "--mount-proc")  # a container's view: processes are numbered from 1
 
@@ -95,7 +95,11 @@ def together(*calls, folder):
         subprocess.Popen([*map(str, call)], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for call in calls
     ]
-    ended = [process.communicate(timeout=300) for process in processes]
+    try:
+        ended = [process.communicate(timeout=600) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
     return [(process.returncode, errors) for process, (_, errors) in zip(processes, ended, strict=True)]
 
 
