@@ -8,7 +8,7 @@ import emulated
 import numpy as np
 import pytest
 from against_reference import BARS, compared
-from test_gpu_equations import EveryOther, Saturating, Trembling, Wrapping
+from test_gpu_equations import EveryOther, Powers, Saturating, Trembling, Wrapping
 from test_gpu_sweeps import a_run
 
 import asynchebb as ah
@@ -37,6 +37,7 @@ on_a_gpu = pytest.mark.gpu
         (ah.Projected(0.06), Saturating(), EveryOther()),
         (ah.Potential(0.06), Saturating(), EveryOther()),
         (ah.Potential(), ah.Oja(), Wrapping(0.3, 20)),
+        (ah.Potential(), ah.Hebbian(), Powers(0.03, 400)),
         (Trembling(), ah.Hebbian(), ah.Asynchronous(0.3, 20)),
         (ah.IntegrateAndFire(), ah.Oja(), ah.Bursts(2, 30, 20)),
         (ah.EscapeNoise(), ah.SpikePairs(), ah.AtSpikes()),
@@ -96,9 +97,10 @@ def test_means_of_rates_are_those_of_all_of_them(network, card):
     state = engines.prepare(network, network.init(np.random.default_rng(0), np.float64))
     X = BARS.sample(np.random.default_rng(1), 5)
     _, seen = ah.advance(network, state, X, 60, "reference", ("y",))
-    call = engines.call(network, state, X, 60, means=True)
-    engines.carry_out([call], "gpu")
-    np.testing.assert_allclose(call.traces.means, seen["y"].reshape(5, 60, -1).mean(axis=1), rtol=1e-9, atol=1e-12)
+    for engine in ("gpu", "reference"):
+        call = engines.call(network, state.copy(), X, 60, means=True)
+        engines.carry_out([call], engine)
+        np.testing.assert_allclose(call.traces.means, seen["y"].reshape(5, 60, -1).mean(axis=1), rtol=1e-9, atol=1e-12)
 
 
 def test_rows_that_only_fade_keep_their_direction(card):

@@ -138,6 +138,15 @@ class Saturated(ah.Asynchronous):
 
 
 @dataclass(frozen=True)
+class Powers(ah.Asynchronous):
+    """Whole numbers have 64 bits, and so have their powers: of larger ones only the last bits remain."""
+
+    def gate(self, y_i, c_i, k, hold):
+        beta_i = (y_i**3 > self.r_b) & (c_i**2 > self.r_r) & (k**0 == hold**1 - hold + 1) & (k < 60_000 * 60_000)
+        return beta_i, (c_i + 1) * (beta_i == 0)
+
+
+@dataclass(frozen=True)
 class TooLarge(ah.Hebbian):
     def leak_w(self, y_i):
         y_i = y_i + 1

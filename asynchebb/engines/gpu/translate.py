@@ -32,6 +32,14 @@ template <typename T> DEVICE real as_real(T x) { return (real)x; }
 DEVICE real as_real(Count c) { return c.as_real; }
 template <typename A, typename B> DEVICE A like(A a, B) { return a; }
 DEVICE real like(Count c, real) { return c.as_real; }
+template <int N, typename T> DEVICE auto power(T x) {  // of a whole number, a whole number
+    if constexpr (N == 0) {
+        return (decltype(x * x))1;
+    } else {
+        auto root = power<N / 2>(x);
+        return N % 2 ? root * root * x : root * root;
+    }
+}
 DEVICE real np_maximum(real a, real b) { return a > b || a != a ? a : b; }
 DEVICE real np_minimum(real a, real b) { return a < b || a != a ? a : b; }
 DEVICE real np_abs(real a) { return a < 0 ? -a : a; }
@@ -95,13 +103,15 @@ class _Body:
             case ast.Constant(value=bool()):
                 return "true" if node.value else "false"
             case ast.Constant(value=int(value)) if value < 2**63:
-                return f"{value}ll" if value >= 2**31 else str(value)
+                return f"{value}ll"
             case ast.Constant(value=float(value)) if abs(value) < float("inf"):
                 return f"(real){value!r}"
             case ast.UnaryOp(op=ast.USub()):
                 return f"(-{self.text(node.operand)})"
             case ast.BinOp(op=ast.Div()):
                 return f"(as_real({self.text(node.left)}) / as_real({self.text(node.right)}))"
+            case ast.BinOp(op=ast.Pow(), right=ast.Constant(value=int(power))) if power < 2**31:
+                return f"power<{power}>({self.text(node.left)})"
             case ast.BinOp(op=ast.Pow()):
                 return f"pow(as_real({self.text(node.left)}), as_real({self.text(node.right)}))"
             case ast.BinOp() if type(node.op) in OPERATORS:
