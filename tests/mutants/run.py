@@ -22,6 +22,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+from hypothesis import HealthCheck, settings
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 LOG = 4000  # the last characters of what tests print
@@ -225,6 +227,7 @@ def _in_child(tree, arguments, printed, imported, writes):
         import pytest
 
         options = ["-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=short", "-W", "ignore"]
+        options += ["--hypothesis-profile", "mutants"]
         status = int(pytest.main([*options, *arguments]))
         imported.write(" ".join(sys.modules))
         imported.flush()
@@ -327,6 +330,11 @@ def main(modules: Sequence[str]) -> int:
         print("\n".join(table))
     return bool(new)
 
+
+# A mutant must not be killed by a slow machine, nor by what another one has left in Hypothesis's database.
+settings.register_profile(
+    "mutants", deadline=None, database=None, derandomize=True, suppress_health_check=[*HealthCheck]
+)
 
 if __name__ == "__main__":
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
