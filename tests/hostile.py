@@ -47,6 +47,7 @@ def call(text: str, folder: Path, *prepare: tuple[Any, ...], limit: float = 120)
     if process.is_alive():
         process.kill()
         pytest.fail(f"{text} hangs")
+    assert process.exitcode is not None
     return subprocess.CompletedProcess(text, process.exitcode, *(one.read_text() for one in said))
 
 
@@ -87,7 +88,7 @@ def with_threads_for_workers() -> None:
     """Have threads do what workers do: new processes would take seconds each."""
     from asynchebb.sweeps import executors
 
-    executors.local = lambda workers=None: ThreadPoolExecutor(1)  # type: ignore[assignment]
+    executors.local = lambda workers=None: ThreadPoolExecutor(1)  # type: ignore[return-value, assignment]
 
 
 def files_of_at_most(size: int) -> None:

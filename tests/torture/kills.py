@@ -113,8 +113,12 @@ def start(command: Command, folder: Path, moment: Moment | None = None, limit: f
     with open(errors, "w") as said:
         process = subprocess.Popen(
             [sys.executable, VICTIM / "command.py", *command.text.split()],
-            **{"cwd": folder, "env": {**os.environ, **environment(folder, moment)}, "start_new_session": True},
-            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": said},
+            cwd=folder,
+            env={**os.environ, **environment(folder, moment)},
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
         )
         try:
             process.wait(limit if moment is None or moment.seconds is None else moment.seconds)
