@@ -227,9 +227,14 @@ class Network:
         # One block of rows at a time: the draws are float64, and drawing all of M at once would take twice its size.
         rows = max(1, 2**20 // weights.shape[1])
         for i in range(0, self.n, rows):
-            block = weights[i : i + rows]
-            block[:] = self.weights.draw(rng, block.shape, self.n)
-            checks.weights(f"{type(self.weights).__name__}.draw", block)
+            block, name = weights[i : i + rows], f"{type(self.weights).__name__}.draw"
+            drawn = checks.array(name, self.weights.draw(rng, block.shape, self.n), str(block.shape))
+            if drawn.shape != block.shape:
+                raise InputError(f"{name} has shape {drawn.shape}; it must be {block.shape}")
+            block[:] = drawn
+            checks.weights(name, block)
+            if not np.isfinite(block.max()):
+                raise InputError(f"{name} has weights that are not finite in {block.dtype}")
         return weights
 
 

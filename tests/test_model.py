@@ -195,6 +195,28 @@ def test_gaussian_weights_of_large_networks_shrink_if_they_are_to():
             ah.Gaussian(shrinks_from=odd)
 
 
+@pytest.mark.parametrize(
+    ("drawn", "said"),
+    [
+        (np.ones(3), r"Own.draw has shape \(3,\); it must be \(4, 3\)"),
+        (np.ones((3, 4)), r"Own.draw has shape \(3, 4\); it must be \(4, 3\)"),
+        (np.ones((4, 3)) * 1j, r"Own.draw has dtype complex128; it must hold real numbers"),
+        (np.full((4, 3), 1e300), r"Own.draw has weights that are not finite in float32"),
+        (np.full((4, 3), np.nan), r"Own.draw has weights that are negative or not a number"),
+        (None, r"Own.draw is None; it must hold real numbers"),
+    ],
+    ids=["a row", "transposed", "imaginary", "too large", "nan", "none"],
+)
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_weights_of_ones_own_must_have_the_shape_asked_for_and_be_finite(drawn, said):
+    class Own:
+        def draw(self, rng, shape, n):
+            return drawn
+
+    with pytest.raises(ah.InputError, match=said):
+        ah.Network(4, 3, weights=Own()).init(np.random.default_rng(0))
+
+
 @pytest.mark.parametrize("model", ah.network.MODELS)
 def test_a_preset_of_2000_neurons_is_stable_and_learns_on_the_cpu_engine(model, monkeypatch):
     monkeypatch.setattr(cpu, "WIDE", 10_000)  # on one core: that loop is compiled for other tests, too
