@@ -115,28 +115,25 @@ def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     runs = {}
     phases = [ah.Phase(BARS, 4, 20, snapshots=2, from_rest=True), ah.Phase(ah.Squares(6), 2, 10, snapshots=1)]
-    for name, schedule, shown in (("a", ah.Asynchronous(0.1, 3), phases[:1]), ("b", ah.Discrete(), phases)):
-        runs[name, 0] = ah.Run(ah.Network(12, 36, schedule=schedule), shown, seed=3)
-        ah.record(runs[name, 0], folder / f"{runs[name, 0].identity}.nc", engine="reference", progress=False).close()
+    for key, schedule, shown in ((("a", 0), ah.Asynchronous(0.1, 3), phases[:1]), (("b", 1), ah.Discrete(), phases)):
+        runs[key] = ah.Run(ah.Network(12, 36, schedule=schedule), shown, seed=3)
+        ah.record(runs[key], folder / f"{runs[key].identity}.nc", engine="reference", progress=False).close()
     return Results(runs, folder, "reference")
 
 
 def test_saved_runs_are_opened_by_their_keys(results):
-    assert [*results] == [("a", 0), ("b", 0)] and len(results) == 2
-    of_b = results.of("b")
-    assert (
-        [*of_b] == [(0,)]
-        and of_b[0,] is results["b", 0]
-        and of_b[0,].attrs["identity"] == results.runs["b", 0].identity
-    )
-    assert [*results.of("a")] == [(0,)] and results.of("a").runs[0,] is results.runs["a", 0]
+    assert [*results] == [("a", 0), ("b", 1)] and len(results) == 2
+    of_a, of_b = results.of("a"), results.of("b")
+    assert [*of_a] == [(0,)] and of_a.runs[0,] is results.runs["a", 0]
+    assert [*of_b] == [(1,)] and of_b[1,] is results["b", 1]
+    assert of_b[1,].attrs["identity"] == results.runs["b", 1].identity
     file = results["a", 0]
     assert results["a", 0] is file
     results.close()
     assert not file and results["a", 0]["step"][-1] == 80
 
 
-@pytest.mark.parametrize("key", [("a", 0), ("b", 0)])
+@pytest.mark.parametrize("key", [("a", 0), ("b", 1)])
 @pytest.mark.parametrize(("snapshot", "seed"), [(0, None), (1, None), (-1, None), (-1, 7)])
 def test_a_window_traces_the_network_as_it_was_at_a_snapshot(results, key, snapshot, seed):
     seen = measured.window(results, key, snapshot, 3, ("y", "burst", "updates"), seed)

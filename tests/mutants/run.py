@@ -94,7 +94,6 @@ TESTS = {
     "files.py": ("file_helpers files", "helpers or json or fails or a_seal"),
 }
 
-
 # Where only some functions of a module are mutated: what lets somebody in, or not.
 WITHIN = {
     "live_page/server.py": r"hostname|checked_url|Server\.(_application|_may|_static|_download|_websocket|_receive)\b.*"
