@@ -45,6 +45,12 @@ def test_every_variant_is_listed_above_and_has_the_members_of_its_contract(kind,
     assert all(isinstance(value, contract) for value in listed) and not isinstance(object(), contract)
 
 
+@pytest.mark.parametrize("value", [*DYNAMICS, *RULES, *SCHEDULES, *WEIGHTS, *STIMULI, *FACTORED], ids=repr)
+def test_no_part_can_be_changed_once_it_is_made(value):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        value.other = 1
+
+
 NUMBERS = [
     (type(value), field.name)
     for value in (*DYNAMICS, *RULES, *SCHEDULES, *WEIGHTS, *STIMULI, *FACTORED)

@@ -72,10 +72,13 @@ OPERATORS = [
 # The tests that are meant for each module, by their files and by what pytest chooses of them (-k). All of a module's
 # take a few seconds at most.
 TESTS = {
-    "rules.py": ("contracts model pinned", "constant or pairs_of or version or defaults or (reference and printed)"),
+    "rules.py": (
+        "contracts model pinned",
+        "constant or no_part or pairs_of or version or defaults or (reference and printed)",
+    ),
     "schedules.py": (
         "contracts model spiking pinned bad_input",
-        "version or defaults or steps_are or gate_opens or constant or Bursts or (reference and last_step)",
+        "version or defaults or no_part or steps_are or gate_opens or constant or Bursts or (reference and last_step)",
     ),
     "reproduction/claims.py": ("experiments", "a_claim or overall or readings_that"),
     "reproduction/results.py": ("margins results experiments", "margin or results or fate or products"),
