@@ -13,6 +13,7 @@ import os
 import resource
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import forkserver
@@ -37,17 +38,26 @@ def start_server() -> None:
         forkserver.ensure_running()
 
 
-def call(text: str, folder: Path, *prepare: tuple[Any, ...], limit: float = 120) -> Any:
+def call(text: str, folder: Path, *prepare: tuple[Any, ...]) -> Any:
     """Run `asynchebb` with these arguments in this folder, after calling each function in `prepare` with its values."""
-    said = [folder.parent / f"{folder.name}.{name}" for name in ("out", "err")]
+    return ended(begin(text, folder, *prepare))
+
+
+def begin(text: str, folder: Path, *prepare: tuple[Any, ...]) -> Any:
+    """Begin what `call` does; `ended` waits for its end."""
     start_server()
+    said = [folder.parent / f"{uuid.uuid4().hex}.{name}" for name in ("out", "err")]
     process = SERVER.Process(target=_run, args=(text.split(), folder, prepare, said))
     process.start()
+    return text, process, said
+
+
+def ended(begun: Any, limit: float = 300) -> Any:
+    text, process, said = begun
     process.join(limit)
     if process.is_alive():
         process.kill()
         pytest.fail(f"{text} hangs")
-    assert process.exitcode is not None
     return subprocess.CompletedProcess(text, process.exitcode, *(one.read_text() for one in said))
 
 

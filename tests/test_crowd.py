@@ -3,10 +3,11 @@
 import os
 import subprocess
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hostile import SERVER, start_server
+from hostile import SERVER, begin, call, ended, save_all_the_time, start_server
 from test_cli import COMMAND
 from torture.kills import contents
 
@@ -21,7 +22,7 @@ RUN = ah.Run(
 WRITERS = 4
 LEARN = "learn Crossbars(6) --n 30 --passes 1 --hold 20 --settle 20 --out out"
 SWEEP = "sweep run --stimulus Crossbars(6) --n 60 --samples 300 --hold 100 --vary seed=range(8) --workers 1 --out out"
-ALONE = ("unshare", "--pid", "--fork", "--mount-proc")  # a container's view: processes are numbered from 1
+CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc")  # a container's view: processes are numbered from 1
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +60,8 @@ def at_once(work, number=WRITERS):
 
 @pytest.mark.parametrize("times", [5, pytest.param(60, marks=pytest.mark.slow)])
 def test_threads_that_record_one_run_leave_it_whole(times, parts, whole, tmp_path):
-    for time in range(times):
-        folder = tmp_path / str(time)
+    for number in range(times):
+        folder = tmp_path / str(number)
         assert not at_once(lambda folder=folder: ah.record(RUN, folder / "run.nc").close())
         assert contents(folder) == whole
 
@@ -77,8 +78,8 @@ def record_as(file, number, gate):
 @pytest.mark.parametrize("times", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_processes_that_record_one_run_leave_it_whole(times, number, whole, tmp_path):
     start_server()
-    for time in range(times):
-        folder, gate = tmp_path / str(time), SERVER.Barrier(WRITERS)
+    for trial in range(times):
+        folder, gate = tmp_path / str(trial), SERVER.Barrier(WRITERS)
         task = (folder / "run.nc", number, gate)
         processes = [SERVER.Process(target=record_as, args=task) for _ in range(WRITERS)]
         for process in processes:
@@ -89,44 +90,41 @@ def test_processes_that_record_one_run_leave_it_whole(times, number, whole, tmp_
         assert contents(folder) == whole
 
 
-def together(*calls, folder):
-    """Run these commands at the same time; returns how each ended."""
-    processes = [
-        subprocess.Popen([*map(str, call)], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for call in calls
-    ]
-    try:
-        ended = [process.communicate(timeout=600) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    return [(process.returncode, errors) for process, (_, errors) in zip(processes, ended, strict=True)]
+def all_as(wanted, begun, folder):
+    for done in [ended(one) for one in begun]:
+        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    assert contents(folder) == wanted
 
 
-def alone(text, folder):
-    folder.mkdir()
-    [(code, errors)] = together([COMMAND, *text.split()], folder=folder)
-    assert code == 0, errors
-    return contents(folder)
+@pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.slow)])
+def test_trainings_in_one_folder_end_as_one_would(times, tmp_path):
+    (tmp_path / "alone").mkdir()
+    assert call(LEARN, tmp_path / "alone").returncode == 0
+    for number in range(times):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        begun = [begin(LEARN, folder, (save_all_the_time,), (time.sleep, 0.1 * late)) for late in range(WRITERS)]
+        all_as(contents(tmp_path / "alone"), begun, folder)
 
 
-def can_be_containers():
-    return subprocess.run([*ALONE, "true"], capture_output=True).returncode == 0
+def begin_new(command, folder):
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["processes", "containers"])
 @pytest.mark.parametrize("text", [LEARN, SWEEP], ids=["learn", "sweep"])
 def test_commands_in_one_folder_end_as_one_would(text, kind, tmp_path):
-    if kind == "containers" and not can_be_containers():
+    apart = CONTAINER if kind == "containers" else ()
+    if apart and subprocess.run([*apart, "true"], capture_output=True).returncode:
         pytest.skip("only root may number processes from 1")
-    wanted = alone(text, tmp_path / "alone")
-    here = tmp_path / "together"
-    here.mkdir()
-    command = [*(ALONE if kind == "containers" else ()), COMMAND, *text.split()]
-    for code, errors in together(command, command, command, folder=here):
-        assert code == 0 and "Traceback" not in errors, errors
-    assert contents(here) == wanted
+    for name, number in (("alone", 1), ("together", 3)):
+        (tmp_path / name).mkdir()
+        begun = [begin_new([*apart, COMMAND, *text.split()], tmp_path / name) for _ in range(number)]
+        said = [process.communicate()[1] for process in begun]
+        assert [process.returncode for process in begun] == [0] * number, said
+        assert not [errors for errors in said if "Traceback" in errors], said
+    assert contents(tmp_path / "together") == contents(tmp_path / "alone")
 
 
 def test_threads_that_run_one_sweep_leave_what_one_leaves(tmp_path):

@@ -120,25 +120,29 @@ def _trained(
             notes["curve"].append([shown, _error_of_weights(network, test)])
             course.add(network)
 
-    def save(to: Path) -> None:
-        course.save()  # first: a course that is ahead of the model is cut when it is read, one that is behind has gaps
-        model_file.write(model, to, notes)
+    def save_part() -> None:
+        if not file.exists():  # or another process has finished the same training
+            course.save()  # first: one that is ahead of the model is cut when it is read, one behind has gaps
+            model_file.write(model, part, notes)
 
+    before = network.n_samples_seen_
     try:
-        measure(network.n_samples_seen_)  # an interruption may have come before this
+        measure(before)  # an interruption may have come before this
         for shown in network.iter_fit(X, resume=True):
             on_progress(shown, total)
             measure(shown)
             if time.monotonic() - saved_at > SAVE_EVERY and shown < total:
-                save(part)
+                save_part()
                 saved_at = time.monotonic()
     except KeyboardInterrupt:
         if network.n_samples_seen_ < total:
-            save(part)
+            save_part()
         raise
     on_progress(total, total)
+    if before < total:
+        course.save()
     if not file.exists():
-        save(file)
+        model_file.write(model, file, notes)
     part.unlink(missing_ok=True)
     return model, notes, course
 
