@@ -30,17 +30,19 @@ def advance(
         if from_rest:
             u, y = network.rest(W.dtype)
             recent[:] = 0
-        second_half = []  # rates
+        rates = []
         for k in range(hold):
             drive = W @ x - M @ y
             noise_i = noise.uniform(int(start) + t, network.n, W.dtype) if noisy else None
             moved = step(u_i=u, y_i=y, h_i=h, drive_i=drive, noise_i=noise_i)
-            u, y, h = (np.asarray(moved.get(name, old), W.dtype) for name, old in (("u_i", u), ("y_i", y), ("h_i", h)))
-            s = np.asarray(moved.get("s_i", np.zeros(network.n)))
+            before = {"u_i": u, "y_i": y, "h_i": h}
+            u, y, h = (np.full(old.shape, moved.get(name, old), W.dtype) for name, old in before.items())
+            s = np.broadcast_to(moved.get("s_i", 0), network.n)
             if window:
                 recent[(int(start) + t) % window] = s > 0
-            opened = gate(y_i=y, n_i=recent.sum(axis=0, dtype=np.int64), c_i=c, k=k, hold=hold)
-            beta, c = each(network.n, opened["beta_i"], opened["c_i"])
+            n_i = recent.sum(axis=0, dtype=np.int64)
+            opened = gate(y_i=y, n_i=n_i, c_i=c, k=np.int64(k), hold=np.int64(hold))
+            beta, c = each(network.n, opened["beta_i"], np.asarray(opened["c_i"], np.int64))
             i = np.flatnonzero(beta)  # the rows that change
             y_i = y[i]
             eta_i, a[i] = each(len(i), *rule.rate(y_i, a[i]))
@@ -62,11 +64,13 @@ def advance(
             if traces.spikes.size:
                 traces.spikes[t] = s > 0
             traces.fired[:] += np.count_nonzero(s > 0), np.count_nonzero(s > 1)
-            if settled is not None and k >= hold // 2:
-                second_half.append(y)
+            if settled is not None or traces.means.size:
+                rates.append(y)
             t += 1
         if settled is not None:
-            settled[number] = np.mean(second_half, axis=0, dtype=np.float64) if spiking else y
+            settled[number] = np.mean(rates[hold // 2 :], axis=0, dtype=np.float64) if spiking else y
+        if traces.means.size:
+            traces.means[number] = np.mean(rates, axis=0, dtype=np.float64)
     return State(W, M, u, y, c, a, h, recent, np.asarray(start + t))
 
 

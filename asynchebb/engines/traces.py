@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from asynchebb.checks import InputError
+from asynchebb.checks import InputError, some_of
 
 
 class Traces(NamedTuple):
@@ -18,7 +18,7 @@ class Traces(NamedTuple):
     y: np.ndarray  # (steps, n) rates
     burst: np.ndarray  # (steps, n) gates β_i
     spikes: np.ndarray  # (steps, n) which neurons spike
-    means: np.ndarray  # (stimuli, n) rates, averaged over each presentation; by the gpu engine alone
+    means: np.ndarray  # (stimuli, n) rates, averaged over each presentation; not by the cpu engine
     fired: np.ndarray  # (2,) spikes in all, and those after which the neuron should have fired again in the same step
 
 
@@ -38,12 +38,8 @@ class LateSpikes(UserWarning):
     """
 
 
-def check(trace: tuple[str, ...]) -> None:
-    if isinstance(trace, str):
-        raise InputError(f"trace is the text {trace!r}; it must be a tuple of names from {', '.join(NAMES)}")
-    for name in trace:
-        if name not in NAMES:
-            raise InputError(f"trace names {name!r}; the traces are {', '.join(NAMES)}")
+def check(trace: tuple[str, ...]) -> tuple[str, ...]:
+    return some_of("trace", trace, NAMES)
 
 
 def empty(trace: tuple[str, ...], steps: int, n: int, dtype: np.dtype, means_of: int = 0) -> Traces:
