@@ -149,8 +149,8 @@ def call(
     settled: np.ndarray | None = None,
     means: bool = False,
 ) -> Call:
-    """A call, checked, for a state as returned by `prepare`, which will change in place. On a GPU alone, the `means` of
-    the rates during each presentation can be had: far less to hand back than all rates."""
+    """A call, checked, for a state as returned by `prepare`, which will change in place. The `means` of the rates in
+    each presentation are far less for a GPU to hand back than all rates; the cpu engine does not have them."""
     hold, from_rest = at_least(1)("hold", hold), true_or_false("from_rest", from_rest)
     X = np.array(stimuli("X", X, network.m), state.W.dtype, order="C")
     kept = traces.empty(trace, len(X) * hold, network.n, state.W.dtype, len(X) if means else 0)

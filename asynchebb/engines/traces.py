@@ -11,7 +11,7 @@ from asynchebb.checks import InputError, some_of
 
 
 class Traces(NamedTuple):
-    """One entry per step, but for the last two; arrays that were not requested are empty."""
+    """One entry per step, but for the last two; arrays that were not requested are empty, and the others 0 at first."""
 
     updates: np.ndarray  # (steps,) synapses changed: open gate, and a Hebbian product, a leak or a floor ≠ 0
     active: np.ndarray  # (steps,) neurons with y_i > 0
@@ -44,7 +44,7 @@ def check(trace: tuple[str, ...]) -> tuple[str, ...]:
 
 def empty(trace: tuple[str, ...], steps: int, n: int, dtype: np.dtype, means_of: int = 0) -> Traces:
     """Those that are asked for, over so many steps; and means over so many stimuli."""
-    check(trace)
+    trace = check(trace)
     count = {name: steps if name in trace else 0 for name in NAMES}
     return Traces(
         np.zeros(count["updates"], np.int64),
