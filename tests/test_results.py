@@ -148,3 +148,13 @@ def test_a_window_traces_the_network_as_it_was_at_a_snapshot(results, key, snaps
         for y, gate, x in zip(seen["y"], seen["burst"], np.repeat(X, 20, axis=0), strict=True)
     ]
     assert measured.products(results.runs[key], seen).tolist() == by_hand and max(by_hand) > 0
+
+
+def test_a_silent_neuron_has_no_products_though_its_gate_is_open():
+    run = ah.Run(ah.Network(2, 3), ah.Phase(ah.FromArray(np.ones((1, 3))), 1, hold=2))
+    seen = {
+        "y": np.array([[0, 2], [0, 0]]),
+        "burst": np.array([[True, True], [True, False]]),
+        "X": np.array([[1, 0, 1]]),
+    }
+    assert measured.products(run, seen).tolist() == [3, 0]  # of the second neuron: two pixels, and itself
