@@ -133,9 +133,9 @@ def test_status_export_and_removal(tmp_path, monkeypatch):
     assert latest in call_here("sweep", "status", folder, "--watch").stdout  # it has ended
     at = Folder(folder)
     assert not at.is_started(latest)
-    at.write_runs(latest, [BASE])
+    runs = at.write_runs(latest, [BASE])
     assert at.is_started(latest)  # a process is about to start its workers
-    at.forget_runs(latest)
+    runs.unlink()
     assert call_here("sweep", "export", folder, tmp_path / "t.csv").returncode == 0
     written = pd.read_csv(tmp_path / "t.csv")
     assert [*written.columns[:2]] == ["schedule.r_b", "seed"] and len(written) == 8
