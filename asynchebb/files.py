@@ -149,6 +149,14 @@ def reading(name: str, path: Path) -> Iterator[None]:
         raise InputError(f"{name} is {str(path)!r}; {reason}") from None
 
 
+def look_into(path: Path) -> None:
+    """Raise HDF5's error if the file is damaged where h5netcdf would print a traceback, besides raising it."""
+    import h5py
+
+    with h5py.File(path) as file:
+        dict(file.attrs)
+
+
 def write_json(path: Path, content: dict[str, Any], folder: Path | None = None) -> None:
     """Write the content with a digest, atomically; `folder` holds the temporary file."""
     with atomic(path, folder or path.parent) as temporary:

@@ -332,7 +332,10 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             raise ValueError(
                 f"X has {Y.shape[1]} features, but {type(self).__name__} has n_components={len(self.state_.W)}"
             )
-        again = self._reconstructed(Y) * self.scale_
+        with np.errstate(over="ignore", invalid="ignore"):
+            again = self._reconstructed(Y) * self.scale_
+        if not np.isfinite(again).all():
+            raise ValueError("X holds rates so large that the data are not finite; it must hold those of transform")
         return again if self.image_shape_ is None else again.reshape(len(again), *self.image_shape_)
 
     def _reconstructed(self, Y: np.ndarray) -> np.ndarray:

@@ -47,7 +47,7 @@ def share(name: str, value: object) -> float:
 
 
 def number_of_jobs(name: str, value: object) -> int | None:
-    if value is not None and (not is_whole(value) or value == 0):
+    if value is not None and (not is_whole(value) or not 0 < abs(int(value)) < 2**31):
         raise InputError(f"{name} is {shown(value)}; it must be a number of threads, or −1 or None for all cores")
     return None if value is None else int(value)
 

@@ -8,11 +8,10 @@ from math import prod
 from os.path import exists, isdir, isfile  # which take any text: Path.exists raises errors for long names
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 
-from asynchebb import notation, tables
+from asynchebb import files, notation, tables
 from asynchebb.checks import InputError, shown
 from asynchebb.contracts import Stimulus
 from asynchebb.thumbnails import guessed_shape
@@ -30,7 +29,7 @@ ACCEPTED = (
     "a table (.csv, .tsv, .parquet), or a folder of images"
 )
 
-UNREADABLE = (OSError, ValueError, EOFError, KeyError, IndexError, SyntaxError, BadZipFile, zlib.error)
+UNREADABLE = (*files.UNREADABLE, SyntaxError, zlib.error)
 
 # The idx format: two zero bytes, the number type, the number of axes; the size of each axis; the numbers.
 IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
@@ -211,6 +210,8 @@ def _netcdf(path: Path, classic: bool, array: str | None, labels: str | None) ->
     import xarray
 
     options: dict[str, Any] = {"engine": "scipy"} if classic else {"engine": "h5netcdf", "phony_dims": "sort"}
+    if not classic:
+        files.look_into(path)
     with xarray.open_dataset(path, **options) as dataset:
         named = {array, labels, *dataset.data_vars}  # a coordinate axis called y does not hold labels
         variables = {str(name): np.asarray(dataset[name]) for name in dataset.variables if name in named}

@@ -50,8 +50,9 @@ def open_as(name: str, given: object, verify: bool = True) -> xarray.Dataset:
     if verify:
         files.check_seal(name, path, "a run")
     with files.reading(name, path):
+        files.look_into(path)
         dataset = xarray.open_dataset(path, engine="h5netcdf")
-        if dataset.attrs.get("format") == FORMAT:
+        if dataset.attrs.get("format") == FORMAT and "step" in dataset:
             return dataset
         dataset.close()
     reason = OTHERS.get(str(dataset.attrs.get("format")), "it was written by another program")

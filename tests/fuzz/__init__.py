@@ -1,4 +1,4 @@
-"""Odd values for every argument of the public interface, and odd words for every command.
+"""Odd values for every argument of the library, and odd words for every command.
 
 `python -m tests.fuzz` tries them all, `--seed N` others drawn at random, and counts what came of them (`judge.py`).
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+POOLS = ("library", "commands")
 
-def pools(seed: int | None = None) -> dict[str, list[Any]]:
-    """All cases of the Python interface and of the command line."""
-    from . import api, commands
 
-    return {"api": api.cases(seed), "commands": commands.cases(seed)}
+def cases(pool: str, seed: int | None = None) -> list[Any]:
+    """All cases of the library or of the command line; each has a name, and can be `judged`."""
+    from . import commands, library
+
+    return {"library": library, "commands": commands}[pool].cases(seed)

@@ -23,7 +23,8 @@ import numpy as np
 from asynchebb import cli
 
 from . import odd
-from .judge import CLEAR, HANG, RAW, UNNAMED, WORKS, Verdict, of_error
+from .judge import of_error
+from .verdicts import CLEAR, HANG, RAW, UNNAMED, WORKS, Verdict
 
 PATIENCE = 120  # seconds that a command in a process of its own may take
 SMALL = {"n": "6", "samples": "3", "hold": "5", "snapshots": "1", "stimulus": "Crossbars(6)"}
@@ -46,7 +47,7 @@ FILES = (
         "/",
         "x" * 300,
     ),
-    *("bad.csv", "\udcff.nc"),
+    *("bad.csv", "cut.nc", "\udcff.nc"),
 )
 DATA = (
     *(*FILES, "bin.csv", "empty.csv", "one.csv", "nan.csv", "objects.npy", "complex.npy", "zeros.npy", "negative.npy"),

@@ -1,4 +1,4 @@
-"""What became of a case: the judgement is strict, and every verdict but the first four is a fault."""
+"""What became of a case. The judgement is strict."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,38 +20,25 @@ from asynchebb.checks import InputError
 from asynchebb.runs.simulate import Diverged
 
 from . import odd
-from .api import Case
+from .verdicts import CLEAR, RAW, SCIKIT, SILENT, UNNAMED, WORKS, Verdict
 
-CLEAR = "refused clearly: the argument and what is accepted"
-WORKS = "works"
-SCIKIT = "refused by scikit-learn's own checks"
-UNNAMED = "refused in a sentence that does not name the argument"
-RAW = "raw traceback"
-SILENT = "accepted and silently wrong"
-CRASH = "the process died"
-HANG = "no end"
-KINDS = (CLEAR, WORKS, SCIKIT, UNNAMED, RAW, SILENT, CRASH, HANG)
-FAULTS = (RAW, SILENT, CRASH, HANG)
+if TYPE_CHECKING:
+    from .library import Case
 
 PACKAGE = str(Path(asynchebb.__file__).parent)
 LONGEST = 600  # letters of a message that a person still reads
-# An error says what is accepted, or what there is instead.
-ACCEPTED = re.compile(r"\b(must|may|needs?|are|is not|holds?|has|[Uu]se|there is no|cannot be|it is)\b")
-
-
-class Verdict(NamedTuple):
-    kind: str
-    says: str = ""
-    place: str = ""
+# What an error says of what is accepted, or of what to do.
+ACCEPTED = re.compile(r"\b(must|needs?|may|are|[Uu]se|pass|clip|not finite|not from|cannot be read|not a model)\b")
 
 
 def judge(case: Case) -> Verdict:
-    """Of a command, see `commands.py`."""
     with _quiet() as ignored:
         try:
             found = case.result()
-        except (KeyboardInterrupt, AssertionError):
+        except KeyboardInterrupt:
             raise
+        except AssertionError as error:  # a door's own
+            verdict = Verdict(SILENT, str(error))
         except BaseException as error:
             verdict = of_error(error, case.words())
             if case.fate == odd.WORKS:

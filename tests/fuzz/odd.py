@@ -177,7 +177,7 @@ def flags(plain: bool, rng: np.random.Generator) -> list[Odd]:
 
 def names(plain: str, rng: np.random.Generator) -> list[Odd]:
     """Instead of a text out of a few."""
-    near = {"upper case": plain.upper(), "with a space": f"{plain} ", "in a list": [plain], "as bytes": plain.encode()}
+    near = {"other case": plain.swapcase(), "with a space": f"{plain} ", "in a list": [plain], "bytes": plain.encode()}
     letters = "".join(map(chr, rng.integers(32, 3000, 5)))
     return [
         *things(rng),
@@ -293,11 +293,9 @@ def arrays(
         "uint8": yes_or_no.astype(np.uint8),
         "one row for all": np.broadcast_to(A[:1], A.shape),
     }
-    if A.ndim == 2:
-        rounded["np.matrix"] = np.matrix(A)
     for name, value in rounded.items():
         odds.append(Odd(name, lambda value=value: value, SAME, np.array(value, float)))
-    return odds
+    return [*odds, *([Odd("np.matrix", lambda: np.matrix(A), SAME, A)] if A.ndim == 2 else [])]
 
 
 def paths(rng: np.random.Generator) -> list[Odd]:
@@ -317,7 +315,16 @@ def paths(rng: np.random.Generator) -> list[Odd]:
     }
     perhaps = (
         *("", ".", "nothing.nc", "nothing", "empty.nc", "text.nc", "afolder.nc", "zeros.nc", "foreign.nc", "claims.nc"),
-        *("claims_model.nc", "/dev/null", "/dev/null/x.nc", "/proc/nope/x.nc", "/dev/zero", "é😀\n.nc", "-.nc"),
+        *(
+            "claims_model.nc",
+            "cut.nc",
+            "/dev/null",
+            "/dev/null/x.nc",
+            "/proc/nope/x.nc",
+            "/dev/zero",
+            "é😀\n.nc",
+            "-.nc",
+        ),
         *(" .nc", "~/none/x.nc", "z" * 250 + ".nc", "http://localhost:1/x.nc", "s3://x/y.nc", "dir/../nothing.nc"),
         *(Path("nothing.nc"), "".join(map(chr, rng.integers(33, 3000, 6))).replace("/", "") + ".nc"),
     )
@@ -344,6 +351,7 @@ def make_files() -> None:
         with h5py.File(name, "w") as file:
             file["x"] = 1
             file.attrs.update(attributes)
+    Path("cut.nc").write_bytes(Path("foreign.nc").read_bytes()[:600])
 
 
 def pairs(of: dict[str, list[Odd]], rng: np.random.Generator) -> Iterator[tuple[tuple[str, Odd], tuple[str, Odd]]]:

@@ -1,4 +1,4 @@
-"""The public interface as doors: functions whose arguments are tried with odd values."""
+"""The library as doors: functions whose arguments are tried with odd values."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ import asynchebb as ah
 from asynchebb import dynamics, metrics, plot, rules, schedules, stimuli, weights
 
 from . import odd
+from .judge import judge
 from .odd import (
     ANYTHING,
     EITHER,
@@ -42,6 +43,7 @@ from .odd import (
     wholes,
     without,
 )
+from .verdicts import Verdict
 
 LONGEST = 10**6  # steps or samples: more would only take long
 FRESH = object()  # stands for a new generator of random numbers, or a run that is recorded for the case
@@ -86,6 +88,9 @@ class Case(NamedTuple):
         """What the plain values give that the odd ones stand for."""
         like = {name: odd.like for name, odd in self.odd.items() if odd.like is not None}
         return self.door.call(**{**self.door.plain, **like})
+
+    def judged(self) -> Verdict:
+        return judge(self)
 
 
 def cases(seed: int | None = None) -> list[Case]:
@@ -243,7 +248,7 @@ def _specifications(rng: np.random.Generator, X: np.ndarray, net: ah.Network) ->
         "seed": wholes(3, rng),
         "dtype": names("float64", rng),
     }
-    odds["dtype"] = without(odds["dtype"], "a class", "as bytes")  # float is float64, as for NumPy
+    odds["dtype"] = without(odds["dtype"], "a class")  # float is float64, as for NumPy
     yield Door("Run", specified, whole, odds)
 
     def declared(label: Any, better: Any, unit: Any, per_neuron: Any) -> Any:
@@ -349,12 +354,12 @@ def _not_empty(odds: list[Odd]) -> list[Odd]:
 def _parts(rng: np.random.Generator, state: ah.State) -> Iterator[tuple[str, list[Odd]]]:
     """Odd values for each variable of the state. Those of whole numbers take no fractions, so little is the same."""
     n = len(state.W)
-    for part in ("W", "M"):  # from weights that are too large, a network diverges
+    for part in ("W", "M"):  # from numbers that are too large, a network diverges
         odds = arrays(getattr(state, part), rng, 0, fixed=True)
         yield part, [one._replace(fate=ANYTHING) if one.name in ("huge", "int64") else one for one in odds]
-    for part in ("u", "a"):
-        yield part, arrays(getattr(state, part), rng, fixed=True)
-    yield "y", arrays(state.y, rng, 0, fixed=True)
+    for part in ("u", "a", "y"):
+        odds = arrays(getattr(state, part), rng, 0 if part == "y" else None, fixed=True)
+        yield part, [one._replace(fate=ANYTHING) if one.name in ("huge", "int64") else one for one in odds]
     whole = {
         "c": arrays(np.full(n, 5.0), rng, fixed=True),
         "h": allowed(arrays(np.zeros(n), rng, fixed=True), "no columns", "no rows", "empty"),
@@ -465,6 +470,18 @@ def _estimators(rng: np.random.Generator, X: np.ndarray, n: int) -> Iterator[Doo
     yield Door(
         "DiscreteHebbian.prune", calling(trained, "prune"), similarity, {"X": odds, "similarity": numbers(0.9, rng)}
     )
+
+    def shown(X: Any) -> np.ndarray:
+        model = copy.deepcopy(fitted)
+        return np.array([*model.iter_fit(X)]) + model.components_.mean()
+
+    odds = _as_scikit_learn(arrays(X, rng, 0, empty=REFUSED), X)
+    yield Door("AsyncHebbian.iter_fit", shown, {"X": X}, {"X": odds})
+
+    def changed(eta: Any) -> np.ndarray:
+        return ah.AsyncHebbian(**few).set_params(rule__eta=eta).fit(X).components_
+
+    yield Door("AsyncHebbian.set_params", changed, {"eta": 0.01}, {"eta": numbers(0.01, rng)})
     for method, data in (("fit_transform", signed), ("transform", signed), ("inverse_transform", split.transform(X))):
         odds = _as_scikit_learn(arrays(data, rng, fixed=method != "fit_transform", empty=REFUSED), data)
         yield Door(f"OnOff.{method}", calling(split, method), {"X": data}, {"X": odds})
@@ -533,7 +550,11 @@ def _files(rng: np.random.Generator, X: np.ndarray, net: ah.Network, n: int) -> 
 
     odds = {"path": refused(paths(rng)), "verify": flags(True, rng)}
     yield Door("open_run", here(opened), {"path": "run.nc", "verify": True}, odds)
+    yield Door("open_run unverified", here(opened), {"path": "run.nc", "verify": False}, {"path": odds["path"]})
     yield Door("load_model", here(loaded_from), {"path": "model.nc", "verify": True}, odds)
+    yield Door(
+        "load_model unverified", here(loaded_from), {"path": "model.nc", "verify": False}, {"path": odds["path"]}
+    )
     odds = {"folder": refused(paths(rng)), "grid": without(things(rng), "None")}
     yield Door("open_sweep", here(opened_sweep), {"folder": "swept", "grid": None}, odds)
     progress = {"progress": flags(False, rng), "on_progress": without(things(rng), "a function", "a class")}
@@ -576,7 +597,14 @@ def _figures(rng: np.random.Generator, X: np.ndarray, net: ah.Network, state: ah
 
         return draw
 
+    bare = ah.Run(net, ah.Phase(ah.FromArray(X), 2, 5, 1), ah.Probe(ah.FromArray(X), 2, 5, measures=("hoyer",)))
+    without_measures = ah.record(bare, Path(folder) / "bare.nc")
     nothing = [*things(rng), *refused(arrays(X, rng))]
+    nothing += [
+        Odd("a run that lacks measures", lambda: without_measures),
+        Odd("a dataset", lambda: one.drop_attrs()),
+        Odd("a dataset without steps", lambda: one.drop_vars("step")),
+    ]
     width, most = numbers(3.0, rng), wholes(4, rng)
     shape = without(things(rng), "None")
     yield Door(
@@ -592,7 +620,12 @@ def _figures(rng: np.random.Generator, X: np.ndarray, net: ah.Network, state: ah
         "plot.similarity",
         drawn(plot.similarity),
         {"source": one, "other": other, "width": 3.0, "weights": "W"},
-        {"source": nothing, "other": without(nothing, "None"), "width": width, "weights": names("W", rng)},
+        {
+            "source": allowed(nothing, "a run that lacks measures"),
+            "other": allowed(without(nothing, "None"), "a run that lacks measures"),
+            "width": width,
+            "weights": names("W", rng),
+        },
     )
     bursts = arrays((X > 0.5) * 1.0, rng, 0, 1)
     yield Door(
@@ -635,7 +668,7 @@ def _sweeps(rng: np.random.Generator, X: np.ndarray, net: ah.Network) -> Iterato
             with _threads() as threads:
                 executor = {} if "workers" in given or "executor" in given else {"executor": threads}
                 with ah.sweep(**{"run": run, "out": "s", "progress": False, **executor, **given}) as dataset:
-                    return dataset["error"].values
+                    return dataset["error"].values if "error" in dataset else len(str(dataset["failure"].values))
 
         return in_new_folder(call)
 
@@ -675,7 +708,7 @@ def _sweeps(rng: np.random.Generator, X: np.ndarray, net: ah.Network) -> Iterato
     def searched(**given: Any) -> Any:
         def call() -> Any:
             with _threads() as threads, ah.search(**given, executor=threads, progress=False) as dataset:
-                return dataset["error"].values
+                return dataset["error"].values if "error" in dataset else len(str(dataset["failure"].values))
 
         return in_new_folder(call)
 
