@@ -120,6 +120,11 @@ BY_HAND = [
     ("files.py", "os.posix_fallocate(file.fileno(), 0, size)", "pass", "file_helpers", "room_is_taken"),
     ("sweeps/folder.py", "if time.time() - claim.stat().st_mtime > SILENCE:", "if False:", "sweeps", "a_claim"),
     ("sweeps/folder.py", " if one not in shared)", ")", "sweeps", "status_export"),
+    ("live_page/server.py", "if len(self.clients) >= MOST_CLIENTS:", "if False:", "live", "ninth"),
+    ("live_page/server.py", """f"{POLICY}; frame-ancestors 'self'\"""", "POLICY", "live", "files_say"),
+    ("live_page/server.py", ' or origin not in (f"http://{host}", f"https://{host}")', "", "live", "without_the_token"),
+    ("live_page/server.py", 'if site not in ("same-origin", "none"):', "if False:", "live", "a_download_is"),
+    ("live_page/server.py", "if hostname(host) in names:", "if True:", "live", "another_name"),
     (
         "estimators/model_file.py",
         '*json.loads(text["sample"])',
