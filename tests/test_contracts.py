@@ -54,6 +54,7 @@ def test_no_part_can_be_changed_once_it_is_made(value):
 NUMBERS = [
     (type(value), field.name)
     for value in (*DYNAMICS, *RULES, *SCHEDULES, *WEIGHTS, *STIMULI, *FACTORED)
+    if dataclasses.is_dataclass(value)
     for field in dataclasses.fields(value)
     if field.name not in ("data", "rectified")
 ]
