@@ -60,7 +60,6 @@ MOMENTS = [
     ("run", r"os.remove .*-cpu-0000\d.npz\b", -2),  # the run has been written, and its parts are being removed
     ("learn", r"open .course", 7),  # between two files that belong together, whichever comes first
     ("learn", r"open .model.*part", 7),
-    ("learn", r"os.rename .report", 1),
     ("sweep", r"os.rename unfinished.*json", 3),  # the second run is saved, its measures are not
     ("reproduce", r"os.rename figures", 3),
 ]

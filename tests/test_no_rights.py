@@ -61,7 +61,6 @@ def grid_in(results):
 @pytest.mark.parametrize(
     "text",
     [
-        f"{RUN} --out there/new",
         f"{RUN} --out there/run.nc",
         f"{LEARN} --out there/new",
         f"{SWEEP} --out there/new",
@@ -88,7 +87,6 @@ def test_a_folder_of_another_user_is_refused_and_left_alone(text, results, forbi
     "text",
     [
         "show runs/run.nc --out ../mine/run.png",
-        "movie runs/run.nc --out ../mine/run.gif --seconds 0.2",
         "encode learned/model.nc Crossbars(6) --out ../mine/codes.npy",
         "sweep status sweep",
         "sweep plot sweep --measure error --out ../mine/plot.png",

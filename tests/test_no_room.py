@@ -74,8 +74,15 @@ def the_disk_is_small(name, shares, peace, at):
             go_on(name, at, peace)
 
 
-@pytest.mark.parametrize("name", ["run", "learn", "encode"])
-@pytest.mark.parametrize("lacking", [files_are_limited, the_disk_is_small])
+@pytest.mark.parametrize(
+    ("lacking", "name"),
+    [
+        (files_are_limited, "run"),
+        (the_disk_is_small, "run"),
+        (the_disk_is_small, "learn"),
+        (the_disk_is_small, "encode"),
+    ],
+)
 def test_without_room_nothing_is_lost(lacking, name, peace, tmp_path):
     lacking(name, [0.6], peace, tmp_path / "here")
 
