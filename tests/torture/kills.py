@@ -40,8 +40,8 @@ COMMANDS = {
         has_workers=True,
     ),
     "learn": Command(f"learn Crossbars(8) --n 60 --passes 2 --hold 150 --settle 100 --out {OUT}"),
-    # It takes a minute, so it is killed again and again on its way.
-    "reproduce": Command(f"reproduce --scale smoke --workers 2 --out {OUT}", reach=0.25, most=20, has_workers=True),
+    # It takes a minute, so it is killed every few seconds on its way.
+    "reproduce": Command(f"reproduce --scale smoke --workers 2 --out {OUT}", reach=0.1, most=50, has_workers=True),
 }
 
 
