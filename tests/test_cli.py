@@ -103,6 +103,24 @@ def test_version_is_the_packages():
     assert call("--version").stdout.strip() == ah.__version__
 
 
+def test_the_package_can_be_run_as_the_command():
+    done = subprocess.run([sys.executable, "-m", "asynchebb", "--version"], capture_output=True, text=True)
+    assert done.stdout.strip() == ah.__version__, done.stderr
+
+
+def test_a_terminal_that_lacks_our_letters_shows_others(tmp_path):
+    call_here("run", *SMALL, "--out", tmp_path / "one.nc")
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
+    with (
+        mock.patch.object(sys, "argv", [str(COMMAND), "show", str(tmp_path / "one.nc")]),
+        contextlib.redirect_stdout(terminal),
+        pytest.raises(SystemExit) as end,
+    ):
+        cli.main()
+    assert not end.value.code
+    assert b"\nTreves?Rolls" in terminal.buffer.getvalue().replace(b"| ", b"")
+
+
 def test_warmup_compiles_each_model_once(tmp_path):
     first, second = call("warmup", folder=tmp_path), call("warmup", folder=tmp_path)
     assert first.returncode == second.returncode == 0, first.stderr

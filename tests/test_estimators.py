@@ -231,6 +231,18 @@ def test_a_few_outliers_do_not_weaken_the_others_and_are_named(tmp_path):
         assert small().begin(many).scale_ > 100 * clean.scale_
 
 
+@pytest.mark.parametrize("largest", [1e39, 1e200, 1e308])  # beyond float32, and beyond what can be squared
+def test_an_outlier_may_be_as_large_as_a_number_can_be(largest):
+    data = X[:400].astype(np.float64)
+    models = []
+    for value in (1e30, largest):
+        data[17, 3] = value
+        with pytest.warns(ah.Outliers, match=r"1 of 400 samples \(number 17\)"):
+            models.append(small().fit(data))
+    assert models[0].scale_ == models[1].scale_
+    np.testing.assert_array_equal(*(model.components_ for model in models))
+
+
 def test_a_ctrl_c_while_the_engine_runs_waits_until_its_samples_are_counted(monkeypatch):
     model = small(engine="reference").partial_fit(X[:20])
     advance = reference.advance

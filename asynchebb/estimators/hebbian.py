@@ -456,7 +456,9 @@ class HebbianNetwork(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         X = X.toarray() if sparse.issparse(X) else X
         if X.dtype == np.float16:  # the division would lose precision or overflow
             X = X.astype(np.float32)
-        return np.ascontiguousarray(X / self.scale_, self.state_.W.dtype)
+        dtype = self.state_.W.dtype
+        with np.errstate(over="ignore"):  # of an outlier, which stays finite
+            return np.ascontiguousarray(np.minimum(X / self.scale_, np.finfo(dtype).max), dtype)
 
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)

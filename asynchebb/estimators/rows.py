@@ -61,7 +61,7 @@ def warn_of_outliers(norms: np.ndarray, outlying: np.ndarray, stacklevel: int) -
     numbers = np.flatnonzero(outlying)
     named = ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
     warnings.warn(
-        f"{len(numbers)} of {len(norms):,} samples (number {named}) have up to {norms.max():,.0f} times the usual "
+        f"{len(numbers)} of {len(norms):,} samples (number {named}) have up to {norms.max():,.6g} times the usual "
         f"norm; they are shown with {OUTLYING:.0f} times it. Remove or clip them, or set scale",
         Outliers,
         stacklevel=stacklevel,
@@ -79,8 +79,12 @@ def warn_of_mixture(mixed: np.ndarray, stacklevel: int) -> None:
 
 
 def row_norms(X: Any) -> np.ndarray:
-    largest = float(X.max())
-    return np.concatenate([largest * np.linalg.norm(block / largest, axis=1) for block in dense_blocks(X)])
+    norms = []
+    for block in dense_blocks(X):  # each row by its own largest number, whose square may be too large or too small
+        largest = block.max(axis=1)
+        with np.errstate(over="ignore"):
+            norms.append(largest * np.linalg.norm(block / np.where(largest > 0, largest, 1)[:, None], axis=1))
+    return np.concatenate(norms)
 
 
 def real(estimator: Any, X: Any) -> Any:
