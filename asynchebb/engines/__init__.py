@@ -80,6 +80,7 @@ def advance(
     Activity carries over from one stimulus to the next or, with `from_rest`, starts from u = y = 0 at each.
     Returns the new state and a dict of the requested traces: "updates" (synapses changed) and "active"
     (neurons with y_i > 0), one number per step; "y" (rates), "burst" (gates) and "spikes", one row per step.
+    A network that diverges gives numbers that are not finite, which `State.is_finite` tells.
 
     >>> network = ah.asynchronous(n=50, m=36)
     >>> state = network.init(np.random.default_rng(0))

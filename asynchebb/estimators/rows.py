@@ -60,9 +60,10 @@ def warn_of_outliers(norms: np.ndarray, outlying: np.ndarray, stacklevel: int) -
     """Name the outliers; `norms` are relative to the usual one."""
     numbers = np.flatnonzero(outlying)
     named = ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
+    times = f"{norms.max():,.0f}" if norms.max() < 1e12 else f"{norms.max():.3g}"
     warnings.warn(
-        f"{len(numbers)} of {len(norms):,} samples (number {named}) have up to {norms.max():,.6g} times the usual "
-        f"norm; they are shown with {OUTLYING:.0f} times it. Remove or clip them, or set scale",
+        f"{len(numbers)} of {len(norms):,} samples (number {named}) have up to {times} times the usual norm; they "
+        f"are shown with {OUTLYING:.0f} times it. Remove or clip them, or set scale",
         Outliers,
         stacklevel=stacklevel,
     )

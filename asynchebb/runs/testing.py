@@ -50,7 +50,8 @@ def respond(
 
     It starts from the state's activity, which carries over between stimuli, or each stimulus from rest. A third
     variable of the dynamics, like a homeostatic threshold, starts from the state's at each.
-    Where y = 0 (or x = 0) there is no reconstruction, and the error is 1.
+    Where y = 0 (or x = 0) there is no reconstruction, and the error is 1. A network that diverges gives numbers that
+    are not finite.
 
     >>> network = ah.asynchronous(n=50, m=36)
     >>> state = network.init(np.random.default_rng(0))
