@@ -312,9 +312,13 @@ def prepare(tree: Path, files: str, chosen: str) -> tuple[list[str], float]:
     limit = max(LIMIT[0], LIMIT[1] * (time.perf_counter() - began))
     if code:
         sys.exit(f"{files} -k {chosen!r}: the tests fail without a mutation\n{printed}")
-    ours = re.compile(r"asynchebb|conftest|test|pinned|__main__|emulated|flips|hostile|against_reference")
+    ours = "asynchebb|conftest|test|pinned|__main__|emulated|flips|hostile|against_reference"
+    loops = (
+        "_?asyncio|anyio|uvicorn|starlette|websockets|distributed|tornado|ipykernel|IPython|zmq"  # a fork spoils them
+    )
+    here = re.compile(f"{ours}|{loops}")
     for name in sorted(names):
-        if not ours.match(name):
+        if not here.match(name):
             with suppress(Exception):
                 import_module(name)
     return arguments, limit
