@@ -22,7 +22,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -350,7 +350,12 @@ def main(modules: Sequence[str]) -> int:
 
 # A mutant must not be killed by a slow machine, nor by what another one has left in Hypothesis's database.
 settings.register_profile(
-    "mutants", deadline=None, database=None, derandomize=True, suppress_health_check=[*HealthCheck]
+    "mutants",
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=[*HealthCheck],
+    phases=[Phase.explicit, Phase.generate],  # one failure is enough, however long
 )
 
 if __name__ == "__main__":
