@@ -12,7 +12,7 @@ import pytest
 from test_cli import COMMAND, call, refused
 
 import asynchebb as ah
-from asynchebb import metrics
+from asynchebb import files, metrics
 from asynchebb.checks import InputError
 from asynchebb.drawing import movies
 from asynchebb.reproduction import effort, report
@@ -255,7 +255,7 @@ def test_the_whole_is_made_by_one_command_and_goes_on_whatever_happens_to_it(tmp
 
 
 def without_times(folder):
-    content = json.loads((folder / "claims.json").read_text())
+    content = files.read_json("claims", folder / "claims.json")
     content.pop("work")
     content["claims"] = [claim for claim in content["claims"] if claim["id"] != "S"]
     return content

@@ -1,5 +1,7 @@
 """What the experiments measure, against oracles: small made-up results of which the numbers are known by hand."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from sklearn.decomposition import MiniBatchNMF
@@ -9,6 +11,7 @@ from asynchebb.reproduction.experiments import capacity, fig1, fig2, figF, seque
 from asynchebb.reproduction.readings import PAPER, PRESET, READINGS, SETTLED
 from asynchebb.reproduction.results import SAME
 from asynchebb.reproduction.scale import SCALES
+from asynchebb.runs.layout import FORMAT
 
 SMOKE = SCALES["smoke"]
 BARS = ah.Crossbars(SMOKE.p)
@@ -89,6 +92,12 @@ def test_figure_2_compares_weights_with_those_of_the_discrete_network_at_the_sam
     assert found["same_M"] == found["same_active_M"] == 1 and found["similarity_M"] == pytest.approx(1)
 
 
+class Saved(dict):
+    """A saved run's arrays by name."""
+
+    attrs: ClassVar = {"format": FORMAT}
+
+
 @pytest.mark.parametrize("model", ["asynchronous", "continuous", "discrete"])
 def test_figure_2_counts_synapses_as_the_equations_change_them(model):
     """By hand, from the weights before and after each step of the same presentations."""
@@ -96,9 +105,8 @@ def test_figure_2_counts_synapses_as_the_equations_change_them(model):
     network = READINGS[PRESET]._replace(r_b=0.05).network(model, 8, 9)
     run = ah.Run(network, ah.Phase(ah.Crossbars(3), 5, hold, 1, from_rest=True))
     states = [network.init(np.random.default_rng(k), np.float64) for k in range(2)]
-    saved = {"step": np.array([0, 100])} | {
-        name: np.stack([getattr(state, name) for state in states]) for name in ah.State._fields
-    }
+    saved = Saved(step=np.array([0, 100]))
+    saved |= {name: np.stack([getattr(state, name) for state in states]) for name in ah.State._fields}
     key = PRESET, model, 0
     numbers = {}
     fig2._count(*key, Made({key: saved}, {key: run}), lambda reading, name, value: numbers.setdefault(name, value))

@@ -4,7 +4,6 @@ import base64
 import gzip
 import importlib.util
 import io
-import json
 import re
 import struct
 from concurrent.futures import Future
@@ -23,6 +22,7 @@ import asynchebb as ah
 from asynchebb import engines, notation, tables
 from asynchebb.engines import reference
 from asynchebb.estimators import model_file
+from asynchebb.files import read_json
 from asynchebb.own_data import compare, learn, load
 from asynchebb.own_data.compare import methods, trial
 
@@ -250,7 +250,7 @@ def test_a_rule_of_ones_own_that_was_edited_is_another_model(tmp_path):
             "    def leak_m(self, y_i):\n        return 1.0\n"
             "    def rate(self, y_i, a_i):\n        return self.eta, a_i\n"
         )
-        return small(rule=notation.parse("rule", f"{path}:Mine()"), engine="reference", hold=5, settle=5)
+        return small(rule=notation.parse_named("rule", f"{path}:Mine()"), engine="reference", hold=5, settle=5)
 
     learn.learn(mine("1.0"), shown, tmp_path / "out")
     learn.learn(mine("1.0"), shown, tmp_path / "out")
@@ -407,7 +407,7 @@ def test_compare_measures_what_it_says_and_keeps_it(tmp_path, monkeypatch):
     shown = load.Data("some", DIGITS.images[:400], DIGITS.target[:400])
     methods = ("asynchronous", "IncrementalPCA", "raw data")
     outcome = compare.compare(shown, 8, tmp_path, seeds=2, passes=1, methods=methods)
-    assert set(outcome["methods"]) == {*methods} and json.loads((tmp_path / "comparison.json").read_text()) == outcome
+    assert set(outcome["methods"]) == {*methods} and read_json("x", tmp_path / "comparison.json") == outcome
     network, pca, raw = (outcome["methods"][method]["mean"] for method in methods)
     assert set(network) >= {*trial.MEASURES} - {"recovery", "factors_found", "megabytes"} and set(network) - set(
         pca

@@ -151,13 +151,6 @@ def test_run_takes_several_phases_a_threshold_and_a_refractory_period(tmp_path):
     assert "looks like a file; it must be a folder or a .nc file" in refused("run", *phases, "--out", "a.csv")
 
 
-def test_a_run_saved_under_its_identity_alone_is_found(tmp_path, monkeypatch):
-    run = ah.Run(ah.asynchronous(10, 36), PHASES[0])
-    ah.record(run, tmp_path / f"{run.identity}.nc")
-    monkeypatch.setattr("asynchebb.runs.recording.work", lambda *a, **k: pytest.fail("it ran again"))
-    ah.record(run, tmp_path)
-
-
 # In a notebook
 
 
