@@ -167,7 +167,7 @@ def test_opening_reads_no_weights_and_runs_that_are_missing_are_nan(tmp_path):
         file.rename(file.with_suffix(".away"))
     dataset = ah.open_sweep(tmp_path)
     assert np.isnan(dataset.error[1, 0]) and int(dataset.error.isnull().sum()) == 1
-    with pytest.raises(OSError):
+    with pytest.raises(ah.InputError, match="there is no such file"):
         dataset.W.values  # noqa: B018
     for file in Folder(tmp_path).runs.glob("*.away"):
         file.rename(file.with_suffix(".nc"))
