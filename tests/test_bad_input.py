@@ -1,5 +1,6 @@
 """Bad input to the library: one sentence that names the argument, the value and what is accepted."""
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import asynchebb as ah
 NETWORK = ah.Network(n=5, m=4)
 STATE = NETWORK.init(np.random.default_rng(0))
 X = np.full((3, 4), 0.5)
+RUN = ah.Run(NETWORK, ah.Phase(ah.FromArray(X), 5))
 
 
 class Signed:
@@ -89,6 +91,54 @@ def with_value(value):
         (lambda: ah.metrics.count_fields(X, ah.Crossbars(6)), r"W has shape \(3, 4\); .* must be \(n, 36\)"),
         (lambda: ah.metrics.forgetting(np.ones((1, 1))), r"E has shape \(1, 1\)"),
         (lambda: ah.reconstruction_error(NETWORK, STATE, X[:0]), "X holds no stimulus"),
+        # Numbers that would be saved as text that cannot be read back, that overflow, or that are none
+        (lambda: ah.Oja(eta=10**400), "Oja.eta is 1000.*…; it must be a finite number"),
+        (lambda: ah.Oja(eta=np.timedelta64(1, "s")), "Oja.eta is .*timedelta64.*; it must be a finite number"),
+        (
+            lambda: ah.Crossbars(p=2**63),
+            "Crossbars.p is .*; it must be a whole number of at most 9,223,372,036,854,775,807",
+        ),
+        (
+            lambda: ah.Run(NETWORK, ah.Phase(ah.FromArray(X), 5), dtype=None),
+            "dtype is None; it must be float32 or float64",
+        ),
+        (lambda: ah.Network(n=2**31).init(np.random.default_rng(0)), "n is 2147483648; it must be smaller: .* memory"),
+        # What would count as empty, or be taken letter by letter
+        (lambda: ah.Run(NETWORK, None), "phases is None; it must be a Phase, or a list of them"),
+        (lambda: ah.Run(NETWORK, ah.Phase(ah.FromArray(X), 5), ""), "probes is ''; it must be a Probe"),
+        (
+            lambda: ah.Run(NETWORK, ah.Phase(ah.FromArray(X), 5), trace={}),
+            "trace is {}; it must be a tuple of names out of",
+        ),
+        (lambda: ah.Run(NETWORK, ah.Phase(ah.FromArray(X), 5), trace=None), "trace is None; it must be a tuple"),
+        (lambda: ah.error_matrix(NETWORK, "", [X]), "states is ''; it must be a State, or a list of them"),
+        (lambda: ah.error_matrix(NETWORK, [STATE], []), "sets is empty; it must hold at least one"),
+        # Arrays that NumPy takes for numbers
+        (lambda: ah.metrics.weight_similarity(1j * X, X), "A has dtype complex128; it must hold real numbers"),
+        (lambda: ah.metrics.gini(np.ma.array([1.0, 2.0], mask=[0, 1])), "activity has masked entries"),
+        (lambda: ah.metrics.duplicate_units(with_value(np.nan)), "W holds nan; it must hold finite numbers"),
+        (lambda: ah.metrics.residual(with_value(1e200), X), "X holds 1e\\+200; it must hold finite numbers between"),
+        (lambda: ah.metrics.duplicate_units(X, threshold=-1), "threshold is -1; it must be a number from 0 to 1"),
+        (lambda: ah.metrics.forgetting([[0.1, np.nan], [0.2, 0.3]]), "E holds nan"),
+        (lambda: ah.FromArray(np.ma.array(X, mask=X > 0)), "FromArray.data has masked entries"),
+        (lambda: ah.OnOff().fit(np.ma.array(X, mask=X > 0)), "X has masked entries; it must hold real numbers alone"),
+        (lambda: ah.OnOff().fit(X.astype("m8[s]")), r"X has dtype timedelta64\[s\]; it must hold real numbers alone"),
+        # Other things
+        (lambda: ah.advance(NETWORK, X, X, 1), "state is .*; it must be a State"),
+        (lambda: ah.respond(None, STATE, X), "network is None; it must be a Network"),
+        (lambda: ah.simulate(None), "run is None; it must be a Run"),
+        (lambda: ah.Crossbars(6).sample(0, 3), r"rng is 0; it must be a generator: np.random.default_rng\(seed\)"),
+        (lambda: ah.state_at({}), "dataset is {}; it must be a saved run"),
+        (
+            lambda: ah.plot.fields(STATE, width=0),
+            "width is 0; it must be single, double or a number of inches from 1 to 300",
+        ),
+        (lambda: ah.sweep(RUN, "x", "out"), "vary is 'x'; it must be a dict of values by the names of fields"),
+        (lambda: ah.sweep(RUN, {3: [0]}, "out"), "vary is {3: .*}; it must be a dict"),
+        (lambda: ah.sweep(RUN, {"seed": 3}, "out"), "vary gives seed 3; it must be given a list of values"),
+        (lambda: ah.sweep(RUN, {"seed": [0]}, "out", zip=3), "zip is 3; it must be a list of names"),
+        (lambda: ah.sweep(RUN, {"seed": [0]}, "out", workers=10**6), "workers is 1000000; .* at most 1,024"),
+        (lambda: ah.search(RUN, {"rule.eta": [0.1]}, "out", sampler=3), "sampler is 3; it must be adaptive, random or"),
         (lambda: ah.open_run("nowhere.nc"), "path is 'nowhere.nc'; it must be a run .* there is no such file"),
         (lambda: ah.record(None, "x"), "run is None; it must be a Run"),
     ],
@@ -97,6 +147,57 @@ def test_it_is_refused_in_a_sentence(call, said):
     with pytest.raises(ah.InputError, match=said) as refused:
         call()
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("path", [None, 3, b"x.nc", "a\0b.nc", "\ud800.nc", "x" * 300 + ".nc", "s3://bucket/x.nc", ""])
+def test_what_cannot_be_a_path_is_refused_everywhere(path):
+    doors = (
+        lambda: ah.record(RUN, path),
+        lambda: ah.open_run(path),
+        lambda: ah.save_model(None, path),
+        lambda: ah.load_model(path),
+        lambda: ah.sweep(RUN, {"seed": [0]}, path, progress=False),
+        lambda: ah.search(RUN, {"rule.eta": [0.1]}, path, sampler="random", progress=False),
+        lambda: ah.open_sweep(path),
+    )
+    for door in doors:
+        with pytest.raises(ah.InputError, match="must be the path of a file or folder on this machine"):
+            door()
+
+
+def test_a_number_in_other_clothes_is_the_number():
+    for eta in (np.float64(0.25), np.longdouble(0.25), Fraction(1, 4), np.float32(0.25)):
+        assert repr(ah.Oja(eta)) == "Oja(eta=0.25)" and type(ah.Oja(eta).eta) is float
+    assert repr(ah.Asynchronous(r_r=np.int8(100))) == "Asynchronous(r_b=1.0, r_r=100)"
+    expected, _ = ah.advance(NETWORK, STATE, X, 100)
+    for hold in (np.int8(100), np.uint64(100)):
+        assert repr(ah.Phase(ah.Crossbars(6), 5, hold)) == repr(ah.Phase(ah.Crossbars(6), 5, 100))
+        np.testing.assert_array_equal(ah.advance(NETWORK, STATE, X, hold)[0].W, expected.W)
+        np.testing.assert_array_equal(
+            ah.respond(NETWORK, STATE, X, hold).errors, ah.respond(NETWORK, STATE, X, 100).errors
+        )
+    model, same = (ah.AsyncHebbian(5, hold=kind(100), settle=kind(100), random_state=0) for kind in (int, np.int8))
+    np.testing.assert_array_equal(model.fit_transform(X), same.fit_transform(X))
+
+
+def test_an_error_shows_any_value_in_one_line():
+    class Hidden:
+        def __repr__(self):
+            raise RuntimeError
+
+    for value in (Hidden(), "9" * 100_000, np.zeros((100, 100)), 10**5000):
+        with pytest.raises(ah.InputError, match=r"eta is .{,120}; it must be a finite number$"):
+            ah.Oja(value)
+
+
+def test_a_plot_says_which_measure_a_run_lacks(tmp_path):
+    probe = ah.Probe(ah.FromArray(X), 2, 5, measures=("hoyer",))
+    with ah.record(ah.Run(NETWORK, ah.Phase(ah.FromArray(X), 2, 5, 1), probe), tmp_path / "one.nc") as dataset:
+        for plot, missing in ((ah.plot.error, "error"), (ah.plot.activity, "mean_activity"), (ah.plot.run, "error")):
+            with pytest.raises(
+                ah.InputError, match=f"source has no {missing}; it must be a run whose probes record it"
+            ):
+                plot(dataset)
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(tmp_path, monkeypatch):

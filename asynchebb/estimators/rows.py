@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from asynchebb.checks import shown
+from asynchebb.checks import InputError, shown
 
 # choice: data are scaled to the root mean square norm of the paper's stimuli, crosses of 14 × 14 pixels. The rates of a
 # settled network have about the norm of its input, so a threshold r_b means the same for any data.
@@ -96,10 +96,10 @@ def real(estimator: Any, X: Any) -> Any:
             "batches one by one: for batch in X: model.partial_fit(batch)"
         )
     if isinstance(X, type) or not any(hasattr(X, part) for part in ("__len__", "shape", "__array__")):
-        raise ValueError(f"X is {shown(X)}; it must be an array (samples, features) or (samples, height, width)")
+        raise InputError(f"X is {shown(X)}; it must be an array (samples, features) or (samples, height, width)")
     if np.ma.is_masked(X) or getattr(getattr(X, "dtype", None), "kind", "f") in "mMV":
         what = "masked entries" if np.ma.is_masked(X) else f"dtype {X.dtype}"
-        raise ValueError(f"X has {what}; it must hold real numbers alone")
+        raise InputError(f"X has {what}; it must hold real numbers alone")
     return X
 
 

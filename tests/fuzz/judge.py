@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 PACKAGE = str(Path(asynchebb.__file__).parent)
 LONGEST = 600  # letters of a message that a person still reads
 # What an error says of what is accepted, or of what to do.
-ACCEPTED = re.compile(r"\b(must|needs?|may|are|[Uu]se|pass|clip|not finite|not from|cannot be read|not a model|but \w+ \w+)\b")
+ACCEPTED = re.compile(
+    r"\b(must|needs?|may|are|[Uu]se|pass|clip|not finite|not from|cannot be read|not a model|but \w+ \w+)\b"
+)
 
 
 def judge(case: Case) -> Verdict:
