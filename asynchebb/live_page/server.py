@@ -52,7 +52,7 @@ FILES |= {name: "text/javascript" for name in ("app.js", "drawing.js", "pad.js")
 PORT, PORTS_TRIED = 8765, 50
 LARGEST_MESSAGE = 2**18  # bytes; a shared setting may hold drawings
 MOST_CLIENTS = 8
-MOST_CONNECTIONS = 100  # of all kinds; a browser opens six at a time for a page
+MOST_CONNECTIONS = 100  # of all kinds; a browser opens six at a time for a page. One more closes the oldest that waits
 REQUEST_SECONDS = 5.0  # from the start of a connection to the end of its request's headers
 REFUSED = "open the address that asynchebb printed when it started: it ends in a token"
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'"
@@ -105,13 +105,19 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        if len(self.connections) > MOST_CONNECTIONS:
-            transport.abort()
-        else:
-            self.loop.call_later(REQUEST_SECONDS, self._close_if_nothing_was_asked)
+        self.began = self.loop.time()
+        self.loop.call_later(REQUEST_SECONDS, self._close_if_waiting)
+        if len(self.connections) > MOST_CONNECTIONS:  # so that whoever does ask gets in
+            waiting = [one for one in self.connections if isinstance(one, Connection) and one.waits]
+            min(waiting, key=lambda one: one.began).transport.abort()
 
-    def _close_if_nothing_was_asked(self) -> None:
-        if self.cycle is None and self.transport.get_protocol() is self:  # neither HTTP nor a websocket
+    @property
+    def waits(self) -> bool:
+        """Has nothing been asked for yet, neither by HTTP nor for a websocket?"""
+        return self.cycle is None and self.transport.get_protocol() is self and not self.transport.is_closing()
+
+    def _close_if_waiting(self) -> None:
+        if self.waits:
             self.transport.abort()
 
 
