@@ -150,13 +150,14 @@ def several(name: str, values: object, kind: type[T], least: int = 0) -> tuple[T
         return (values,)
     if not isinstance(values, list | tuple | Iterator):
         raise InputError(f"{name} is {shown(values)}; it must be a {kind.__name__}, or a list of them")
-    values = tuple(values)
-    for value in values:
+    found = []
+    for value in values:  # the first wrong one ends it, since an iterator may have no end
         if not isinstance(value, kind):
             raise InputError(f"{name} holds {shown(value)}; it must hold only {kind.__name__}(...)")
-    if len(values) < least:
+        found.append(value)
+    if len(found) < least:
         raise InputError(f"{name} is empty; it must hold at least one {kind.__name__}")
-    return values
+    return tuple(found)
 
 
 def function(name: str, value: object) -> Callable[..., Any]:
