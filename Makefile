@@ -84,6 +84,16 @@ ARGS :=
 fuzz flips torture: setup
 	$(BIN)/python -m tests.$@ $(ARGS)
 
+# One small change at a time, in a copy of the tree: do the tests notice? `make mutants ARGS=rules.py` tries one module.
+MUTANTS := .venv-mutants/bin/python
+.venv-mutants/installed: .venv/installed tests/mutants/requirements.txt
+	$(call on_top,.venv-mutants)
+	$(MUTANTS) -m pip install --quiet --disable-pip-version-check -r tests/mutants/requirements.txt
+	touch $@
+
+mutants: .venv-mutants/installed
+	nice $(MUTANTS) tests/mutants/run.py $(ARGS)
+
 # The edit loop: what needs no compiling.
 QUICK := bad_input contracts documentation experiments grid metrics model modules oracles stimuli
 check: setup
@@ -189,4 +199,4 @@ graph: setup
 	$(BIN)/python tests/modules.py --write
 
 clean:
-	rm -rf .venv .venv-bench .venv-docs .venv-lowest .venv-release build dist docs/generated site .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-bench .venv-docs .venv-lowest .venv-mutants .venv-release build dist docs/generated site .pytest_cache .mypy_cache .ruff_cache

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from unittest import mock
 
+import hypothesis
 import pytest
 from sybil import Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
@@ -14,6 +15,8 @@ from asynchebb import cli
 from asynchebb.engines.gpu import device
 
 HERE = Path(__file__).parent
+hypothesis.settings.register_profile("unhurried", deadline=None)  # a busy machine fails no test
+hypothesis.settings.load_profile("unhurried")
 
 
 def run_commands(example):

@@ -500,7 +500,7 @@ def small(*more):
         (["--vary", "seed=0", "--engine", "gpux"], "engine is 'gpux'"),
         (["--vary", "seed=range(20000)"], "the grid has 20,000 runs with 4,000,000 Euler steps in total: about"),
         (["--vary", "seed=0", "--vary", "samples=100000000000"], "to run it anyway, pass --yes"),
-        (["--vary", "seed=0", "--zip", "seed,n"], "a name in zip is 'n'"),
+        (["--vary", "seed=0", "--zip", "seed,n"], "zip is 'n'; it must be one of seed"),
         (["--vary", "seed=0", "--vary", "seed=1"], "vary names seed twice"),
         (["--vary", "model=discrete", "--rule", "Oja()"], "vary names model, which brings its own rule and schedule"),
         (["no.toml"], "file is 'no.toml'; it must be a TOML file"),
