@@ -121,6 +121,7 @@ def test_a_terminal_that_lacks_our_letters_shows_others(tmp_path):
     assert b"\nTreves?Rolls" in terminal.buffer.getvalue().replace(b"| ", b"")
 
 
+@pytest.mark.slow
 def test_warmup_compiles_each_model_once(tmp_path):
     first, second = call("warmup", folder=tmp_path), call("warmup", folder=tmp_path)
     assert first.returncode == second.returncode == 0, first.stderr

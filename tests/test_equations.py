@@ -191,6 +191,7 @@ def own_cache(tmp_path):
     return {**os.environ, "ASYNCHEBB_CACHE": str(own)}
 
 
+@pytest.mark.slow
 def test_an_edited_rule_is_compiled_anew_and_an_old_one_is_not(tmp_path, own_cache):
     """In new processes that share a cache: the engine must never run yesterday's equation."""
     script = tmp_path / "own.py"

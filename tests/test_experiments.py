@@ -355,7 +355,7 @@ def a_run_that_fails_is_named_and_the_rest_is_reported(folder):
     victim = folder / "sweep" / "runs" / sorted(own)[0]
     kept = victim.with_suffix(".json").read_bytes()
     victim.with_suffix(".json").unlink()
-    victim.with_suffix(".failed").write_text(json.dumps({"run": "", "error": "it broke"}))
+    files.write_json(victim.with_suffix(".failed"), {"run": "", "error": "it broke"})
     try:
         done = call(*SMOKE, "robustness", "fig3", "--out", folder)
         assert done.returncode == 1 and "it broke" in done.stderr

@@ -179,6 +179,7 @@ def nowhere(tmp_path, forbid):
     return {name: str(locked / name) for name in names}
 
 
+@pytest.mark.slow
 def test_without_a_home_and_without_caches_a_run_ends_well(tmp_path, forbid):
     text = f"{RUN} --samples 5 --engine reference --out out"
     done = in_a_new_process(text, tmp_path, **nowhere(tmp_path, forbid))
