@@ -2,14 +2,11 @@
 
 import json
 import re
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cli import COMMAND, call, refused
+from test_cli import call, refused
 
 import asynchebb as ah
 from asynchebb import files, metrics
@@ -248,7 +245,6 @@ def test_the_whole_is_made_by_one_command_and_goes_on_whatever_happens_to_it(tmp
     assert done.returncode == 0, done.stderr
     every_figure_is_drawn_and_every_claim_is_judged(folder, done)
     the_report_needs_nothing_but_itself(folder)
-    killed_at_any_moment_it_goes_on_and_ends_in_the_same_numbers(folder, tmp_path / "killed")
     results_open_runs_by_the_experiments_own_names(folder)
     a_damaged_run_is_named_and_run_again_and_the_others_are_only_drawn_again(folder)
     a_run_that_fails_is_named_and_the_rest_is_reported(folder)
@@ -312,23 +308,6 @@ def a_damaged_run_is_named_and_run_again_and_the_others_are_only_drawn_again(fol
     assert {name for name in times if times[name] != after[name]} == {damaged.name}
     now = {claim["id"]: claim for claim in without_times(folder)["claims"]}
     assert now == before  # what was run before is still in the report
-
-
-def killed_at_any_moment_it_goes_on_and_ends_in_the_same_numbers(folder, other):
-    command = [COMMAND, *SMOKE, "robustness", "--out", str(other)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    kept = other / "sweep" / "runs"
-    deadline = time.monotonic() + 60
-    while len([*kept.glob("*.json")]) < 5 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    done = len([*kept.glob("*.json")])
-    assert 5 <= done < len(EXPERIMENTS["robustness"].runs(SCALES["smoke"]))
-    assert call(*SMOKE, "robustness", "--out", other).returncode == 0
-    wanted = {claim["id"]: claim for claim in without_times(folder)["claims"]}
-    for claim in without_times(other)["claims"]:
-        assert claim == wanted[claim["id"]]
 
 
 def test_reproduce_refuses_what_it_does_not_know(tmp_path):

@@ -133,10 +133,10 @@ def test_a_run_may_be_cut_at_any_stimulus(rule, schedule, from_rest, card):
     ("rule", "schedule", "hold"),
     [
         (ah.Oja(0.05), ah.Asynchronous(0.2, 3), 10),
-        (ah.Foldiak(0.05, 0.7), ah.Asynchronous(0.2, 3), 10),
-        (ah.Oja(0.4), ah.Asynchronous(0.2, 3), 10),
+        pytest.param(ah.Foldiak(0.05, 0.7), ah.Asynchronous(0.2, 3), 10, marks=pytest.mark.slow),
+        pytest.param(ah.Oja(0.4), ah.Asynchronous(0.2, 3), 10, marks=pytest.mark.slow),
         (ah.Oja(), ah.Frozen(), 1),  # from rest, blocks need half of the lists only
-        (ah.Oja(), ah.Frozen(), 2),
+        pytest.param(ah.Oja(), ah.Frozen(), 2, marks=pytest.mark.slow),
     ],
     ids=repr,
 )
