@@ -623,8 +623,9 @@ def test_the_command_opens_a_browser_without_showing_it_the_token_and_ctrl_c_end
 
 
 def test_stopping_does_not_wait_for_what_is_busy(page):
-    end = threading.Event()
-    page._session.call(end.wait)
+    begun, end = threading.Event(), threading.Event()
+    page._session.call(lambda: (begun.set(), end.wait()))
+    assert begun.wait(60)
     with opened(page) as websocket:  # which reads nothing
         stopping = threading.Thread(target=page.stop)
         stopping.start()
