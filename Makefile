@@ -72,7 +72,7 @@ DOCUMENTS := $(BIN)/python -m pytest -n 2 --dist loadfile
 test: setup
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(TYPES) & types=$$!; $(BIN)/python -m pytest -n 2 --dist worksteal tests && wait $$types  # mypy needs one core, and a while
+	$(TYPES) & types=$$!; $(BIN)/python -m pytest -n 3 --dist worksteal tests && wait $$types  # mypy needs one core, and a while; tests often wait for a process
 	$(DOCUMENTS) README.md docs/*.md docs/tutorials/ten_minutes.md  # `make tutorials` runs the others
 
 # What is too slow for every change: half an hour on two cores.

@@ -151,6 +151,7 @@ def slurm(tmp_path_factory, monkeypatch, record_property):
         daemon.wait()
 
 
+@pytest.mark.slow
 def test_slurm_does_the_work_and_a_job_that_is_cancelled_costs_nothing(slurm, tmp_path, undisturbed):  # noqa: F811
     pytest.importorskip("submitit")
     options = ["--slurm", "partition=here,time=5", "--workers", "2", "--out", tmp_path / "F"]

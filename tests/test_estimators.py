@@ -114,6 +114,7 @@ def test_what_is_handed_out_stays_as_it_is():
 CALLS = 400
 
 
+@pytest.mark.slow
 def test_memory_levels_off_in_a_stream():
     """NumPy keeps some small arrays to use them again: it grows at first, and then no more."""
     model = small(n=10, hold=1).partial_fit(X[:100])

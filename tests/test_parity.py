@@ -138,13 +138,12 @@ def test_few_neurons_are_run_at_most_steps_and_the_results_are_right(dynamics, r
 @pytest.mark.parametrize(
     ("dynamics", "rule", "schedule", "from_rest"),
     [
-        pytest.param(
-            *(ah.Projected(), ah.Hebbian(0.01), ah.Asynchronous(r_b=0.1, r_r=5), True), marks=pytest.mark.slow
-        ),
+        (ah.Projected(), ah.Hebbian(0.01), ah.Asynchronous(r_b=0.1, r_r=5), True),
         (ah.Potential(), ah.Oja(0.01), ah.Continuous(), False),
     ],
     ids=["asynchronous", "continuous"],
 )
+@pytest.mark.slow
 def test_a_large_network_on_all_cores_has_the_same_bits_as_on_one(dynamics, rule, schedule, from_rest, monkeypatch):
     """And those bits are right. So many neurons are active that the cores share every pass."""
     network = ah.Network(1600, 36, dynamics, rule, schedule, ah.Gaussian(scale=0.2))

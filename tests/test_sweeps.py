@@ -325,6 +325,7 @@ def test_a_worker_that_is_killed_costs_nothing_but_its_run(tmp_path, undisturbed
     assert same_folders(tmp_path / "F", undisturbed)
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_killed_takes_its_workers_along_and_goes_on_when_started_again(tmp_path, undisturbed):
     process = start_longer(tmp_path / "F")
     busy = workers(tmp_path / "F")
@@ -455,6 +456,7 @@ def test_each_worker_uses_one_thread():
         assert numba.get_num_threads() == 1 and all(pool["num_threads"] == 1 for pool in threadpool_info())
 
 
+@pytest.mark.slow
 def test_a_full_disk_stops_the_sweep_and_what_is_done_stays_whole(tmp_path, undisturbed):
     disk = tmp_path / "disk"
     disk.mkdir()

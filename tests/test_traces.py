@@ -83,12 +83,15 @@ def test_whatever_is_traced_the_bits_are_the_same(dtype, name, hold):
     check(name, dtype, hold, "cpu", SUBSETS)
 
 
+@pytest.mark.slow
 def test_on_all_cores_too(monkeypatch):
     monkeypatch.setattr(cpu, "WIDE", 100)
     check("now and then", np.float64, 100, "cpu", SINGLE)
 
 
-@pytest.mark.parametrize("hold", HOLDS)
+@pytest.mark.parametrize(
+    "hold", [hold if hold == 100 else pytest.param(hold, marks=pytest.mark.slow) for hold in HOLDS]
+)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_on_a_gpu_too(name, hold, card):
     check(name, np.float64, hold, "gpu", SINGLE if hold == 100 else [("burst",)])
