@@ -2,6 +2,7 @@
 
     make bench              with JAX and NumPy
     make bench PEERS=all    with Brian2 and ANNarchy as well
+    .venv/bin/python benchmarks/bench.py growth    scaling with n and m alone; all else stays as it was measured before
 
 One core, float32, hold 500, each network trained for a million steps beforehand. Every peer is first
 checked to compute the same weights in float64. Rounds alternate between the systems and ratios are
@@ -35,6 +36,7 @@ from asynchebb.engines import cpu
 
 HERE = Path(__file__).parent
 HOLD, TRAINED, ROUNDS = 500, 2_000, 5
+GROWN = 200  # stimuli that each network of the scaling is trained with before it is timed, whatever its size
 MB = 2**20
 
 NETWORKS = {
@@ -80,8 +82,13 @@ CASES = [
 ]
 # What grows: a model, n and m.
 POTENTIAL, PROJECTED = "asynchronous", "asynchronous Oja, Projected, from rest"
+ABOUT_GROWTH = (
+    f'"{POTENTIAL}" is `ah.asynchronous(n, m, "notebook")` and "{PROJECTED}" is `ah.asynchronous(n, m)`, the preset, '
+    "whose weights shrink as 100/n above 500 neurons. Measured on"
+)
 GROWTH = [
-    *((model, n, 196) for model in (POTENTIAL, PROJECTED) for n in (100, 500, 2_000, 8_000)),
+    *((POTENTIAL, n, 196) for n in (100, 500, 2_000, 8_000)),
+    *((PROJECTED, n, 196) for n in (100, 500, 2_000, 4_000)),
     *((POTENTIAL, 500, m) for m in (784, 3_072)),
 ]
 
@@ -177,13 +184,11 @@ def grow(model, n, m):
     size = int((m / 3 if m == 3_072 else m) ** 0.5)
     X = np.tile(ah.Crossbars(size).sample(np.random.default_rng(1), 360), m // (size * size))  # 3 colours
     network, from_rest = replace(NETWORKS[model], n=n, m=m), model in FROM_REST
-    trained, at_once = (200, 40) if n < 5_000 or not from_rest else (20, 4)
-    if from_rest:  # weights that do not shrink with n make a larger network's inhibition too strong for Euler steps
-        network = replace(network, weights=ah.Gaussian(scale=100 / n))
+    at_once = 4 if n > 2_000 and from_rest else 40  # stimuli that are timed together
     state = engines.prepare(network, network.init(np.random.default_rng(0)))
-    state, _ = engines.advance_in_place(network, state, X[:trained], HOLD, "cpu", (), from_rest)
+    state, _ = engines.advance_in_place(network, state, X[:GROWN], HOLD, "cpu", (), from_rest)
     seconds = []
-    for first in range(trained, trained + 4 * at_once, at_once):
+    for first in range(GROWN, GROWN + 4 * at_once, at_once):
         few, start = X[first : first + at_once], time.perf_counter()
         state, trace = engines.advance_in_place(network, state, few, HOLD, "cpu", ("active",), from_rest)
         seconds.append((time.perf_counter() - start) / (at_once * HOLD))
@@ -191,6 +196,8 @@ def grow(model, n, m):
     weights = state.W.nbytes + state.M.nbytes
     return {
         "model": model,
+        "network": repr(network),
+        "trained": GROWN,
         "n": n,
         "m": m,
         "seconds/step": min(seconds),
@@ -226,6 +233,36 @@ def cold_start():
             del os.environ["ASYNCHEBB_CACHE"]
 
 
+def growth():
+    """How time and memory grow with n and m, and on which machine."""
+    for model in (POTENTIAL, PROJECTED):
+        for n in (20, cpu.WIDE):  # compile first, so that this does not count towards time and memory below
+            cpu.warm_up(replace(NETWORKS[model], n=n))
+    rows = []
+    for model, n, m in GROWTH:
+        for cores in (1, os.cpu_count()) if n >= cpu.WIDE else (1,):
+            print(f"growth: {model}, n = {n}, m = {m}, cores = {cores} …", file=sys.stderr, flush=True)
+            row = in_process("grow", model, n, m, NUMBA_NUM_THREADS=str(cores))
+            rows.append({**row, "cores": cores})
+    alone = {model: [row for row in rows if row["model"] == model and row["cores"] == 1] for model in NETWORKS}
+    exponents = {
+        "n": exponent([row for row in alone[POTENTIAL] if row["m"] == 196], "n"),
+        "m": exponent([row for row in alone[POTENTIAL] if row["n"] == 500], "m"),
+        "n, Oja, Projected, from rest": exponent(alone[PROJECTED], "n"),
+    }
+    return {"machine": processor(), "rows": rows, "exponents": exponents}
+
+
+def processor():
+    """The processor's name, and its family, since clouds give all of them the same name."""
+    try:
+        known = dict(line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines())
+        known = {name.strip(): value.strip() for name, value in known.items()}
+        return f"{known['model name']} (family {known['cpu family']}), {os.cpu_count()} cores"
+    except (OSError, KeyError, ValueError):
+        return f"{platform.machine()}, {os.cpu_count()} cores"
+
+
 def exponent(rows, key):
     """The exponent with which the time per step grows with n or m, fitted to all rows and to the last two."""
     x = np.log([row[key] for row in rows])
@@ -255,13 +292,14 @@ def table(results):
         "| model | n | m | µs per step | cores | active | W and M, MB | peak, MB | allowed, MB |",
         "|" + " --- |" * 9,
     ]
-    for row in results["growth"]:
+    for row in results["growth"]["rows"]:
         lines.append(
             f"| {row['model']} | {row['n']:,} | {row['m']:,} | {1e6 * row['seconds/step']:.2f} | {row['cores']} |"
             f" {row['active']:.0f} | {row['W and M, MB']:.0f} | {row['peak, MB']:.0f} | {row['allowed, MB']:.0f} |"
         )
+    lines += ["", f"Each network has seen {GROWN} stimuli before. {ABOUT_GROWTH} {results['growth']['machine']}."]
     lines += ["", "| time per step grows with | exponent, all | last two |", "| --- | --- | --- |"]
-    for name, power in results["exponents"].items():
+    for name, power in results["growth"]["exponents"].items():
         lines.append(f"| {name} | {power['all']:.2f} | {power['last two']:.2f} |")
     start = results["cold start"]
     lines += [
@@ -291,7 +329,7 @@ def draw(results, path):
         (POTENTIAL, "tab:blue", "Potential"),
         (PROJECTED, "tab:orange", "Projected, from rest"),
     ):
-        grown = [row for row in results["growth"] if row["model"] == model and row["m"] == 196]
+        grown = [row for row in results["growth"]["rows"] if row["model"] == model and row["m"] == 196]
         for cores in sorted({row["cores"] for row in grown}):
             rows = [row for row in grown if row["cores"] == cores]
             label = name if cores == 1 else f"{name}, {cores} cores"
@@ -314,29 +352,23 @@ def main():
     results["systems"] = systems
     print("cold start …", file=sys.stderr, flush=True)
     results["cold start"] = cold_start()
-    results["growth"] = []
-    for model in NETWORKS:
-        for n in (20, cpu.WIDE):  # compile first, so that this does not count towards time and memory below
-            cpu.warm_up(replace(NETWORKS[model], n=n))
-    for model, n, m in GROWTH:
-        for cores in (1, os.cpu_count()) if n >= cpu.WIDE else (1,):
-            print(f"growth: {model}, n = {n}, m = {m}, cores = {cores} …", file=sys.stderr, flush=True)
-            row = in_process("grow", model, n, m, NUMBA_NUM_THREADS=str(cores))
-            results["growth"].append({**row, "cores": cores})
-    grown = {
-        model: [row for row in results["growth"] if row["model"] == model and row["cores"] == 1] for model in NETWORKS
-    }
-    results["exponents"] = {
-        "n": exponent([row for row in grown[POTENTIAL] if row["m"] == 196], "n"),
-        "m": exponent([row for row in grown[POTENTIAL] if row["n"] == 500], "m"),
-        "n, Oja, Projected, from rest": exponent(grown[PROJECTED], "n"),
-    }
+    results["growth"] = growth()
     one_core()
     results["cases"] = []
     for model, n, size, asked in CASES:
         print(f"{model}, n = {n} …", file=sys.stderr, flush=True)
         few = systems if n == 500 else ALWAYS[:2]
         results["cases"].append({**compare(model, n, size, few), "asked": asked})
+    return write(results)
+
+
+def again():
+    """Measure the scaling again, and leave the rest."""
+    results = json.loads((HERE / "results.json").read_text())
+    return write({**results, "growth": growth()})
+
+
+def write(results):
     text = table(results)
     print(text)
     (HERE / "results.json").write_text(json.dumps(results, indent=2) + "\n")
@@ -359,7 +391,7 @@ def report(results):
         if min(ratios, default=0) < row["asked"]:
             reached = f"{min(ratios):.1f} × the best JAX scan" if ratios else "not compared"
             missed.append(f"{row['model']}, n = {row['n']}: {reached}, target {row['asked']} ×")
-    for row in results["growth"]:
+    for row in results["growth"]["rows"]:
         if row["peak, MB"] > row["allowed, MB"]:
             missed.append(f"n = {row['n']}, m = {row['m']}: {row['peak, MB']:.0f} MB, allowed {row['allowed, MB']:.0f}")
     print("\n".join(["Targets missed:", *missed]) if missed else "All targets were reached.")
@@ -370,4 +402,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["grow"]:
         print(json.dumps(grow(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))))
     else:
-        sys.exit(main())
+        sys.exit(again() if sys.argv[1:] == ["growth"] else main())

@@ -3,9 +3,12 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+import asynchebb as ah
 
 HERE = Path(__file__).parent.parent / "benchmarks"
 
@@ -28,7 +31,8 @@ bench.SYSTEMS = {{
     "NumPy": ("numpy_loops", {{}}, ("asynchronous",), 1, 1),
 }}
 row = bench.compare("asynchronous", 100, 5, tuple(bench.SYSTEMS))
-rest = {{"growth": [], "exponents": {{}}, "cold start": {{"first ever, s": 1, "new combination, s": 1, "later, s": 1}}}}
+growth = {{"machine": "here", "rows": [], "exponents": {{}}}}
+rest = {{"growth": growth, "cold start": {{"first ever, s": 1, "new combination, s": 1, "later, s": 1}}}}
 print(json.dumps([row, bench.table({{"systems": tuple(bench.SYSTEMS), "cases": [row], **rest}})]))
 """
 
@@ -57,3 +61,12 @@ def test_what_the_cluster_page_says_a_sweep_costs_is_what_was_measured():
             hours = 10_000 * seconds / 3600
             expected = f"{seconds:.1f} s", f"{hours:.1f} core hours", f"{60 * hours / 100:.0f} min"
             assert costs[case["model"]] == expected
+
+
+def test_the_networks_whose_growth_was_measured_are_the_presets_trained_alike():
+    results = json.loads((HERE / "results.json").read_text(encoding="utf-8"))
+    presets = {reading: ah.asynchronous(reading=reading) for reading in ah.READINGS}
+    named = {"asynchronous": presets["notebook"], "asynchronous Oja, Projected, from rest": presets["paper"]}
+    assert {row["trained"] for row in results["growth"]["rows"]} == {200}
+    for row in results["growth"]["rows"]:
+        assert row["network"] == repr(replace(named[row["model"]], n=row["n"], m=row["m"]))
