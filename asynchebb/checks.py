@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import field, is_dataclass
 from numbers import Integral, Real
 from pathlib import Path
@@ -132,8 +132,13 @@ def one_of(name: str, value: object, accepted: Collection[str]) -> str:
     return str(value)
 
 
+def is_list(values: object) -> TypeGuard[Iterable]:
+    """May these be several values, in an order? A text, an array and a dict are one."""
+    return isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping | set | frozenset | np.ndarray)
+
+
 def some_of(name: str, values: object, accepted: Collection[str]) -> tuple[str, ...]:
-    if not isinstance(values, list | tuple):
+    if not is_list(values):
         raise InputError(f"{name} is {shown(values)}; it must be a tuple of names out of {', '.join(accepted)}")
     return tuple(one_of(name, value, accepted) for value in values)
 
@@ -148,7 +153,7 @@ def several(name: str, values: object, kind: type[T], least: int = 0) -> tuple[T
     """A tuple, of a single value or of those in a list."""
     if isinstance(values, kind):
         return (values,)
-    if not isinstance(values, list | tuple | Iterator):
+    if not is_list(values):
         raise InputError(f"{name} is {shown(values)}; it must be a {kind.__name__}, or a list of them")
     found = []
     for value in values:  # the first wrong one ends it, since an iterator may have no end

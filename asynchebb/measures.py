@@ -13,7 +13,7 @@ snapshot like the package's own.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from asynchebb import metrics, sources
-from asynchebb.checks import InputError, function, instance, one_of, or_none, shown, true_or_false
+from asynchebb.checks import InputError, function, instance, is_list, one_of, or_none, shown, true_or_false
 from asynchebb.contracts import MeasureFunction
 
 # What a measure may ask for, as names of its parameters. It is left out where one of them is missing.
@@ -298,7 +298,7 @@ def factors_of(stimulus: object) -> dict[str, np.ndarray]:
 
 def named(argument: str, given: Any) -> tuple[Measure, ...]:
     """Measures, given as such, by name, or as plain functions; `argument` is what they were given as."""
-    several = given if isinstance(given, list | tuple | Iterator) else (given,)
+    several = given if is_list(given) else (given,)
     found = tuple(_named(argument, one) for one in several)
     if not found:
         raise InputError(f"{argument} is empty; it must name at least one measure")

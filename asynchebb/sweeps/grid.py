@@ -11,14 +11,14 @@ import difflib
 import inspect
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from asynchebb import equations, notation
-from asynchebb.checks import InputError, instance, one_of, shown
+from asynchebb.checks import InputError, instance, is_list, one_of, shown
 from asynchebb.network import MODELS, READINGS, Network
 from asynchebb.notation import pieces
 from asynchebb.runs.run import Phase, Run, check_stimulus
@@ -124,8 +124,7 @@ def named(what: str, given: Any) -> None:
 
 def values_of(what: str, name: str, along: Any) -> list:
     """The values given to a field."""
-    is_list = isinstance(along, Iterable) and not isinstance(along, str | bytes | Mapping | Set)
-    if not is_list or getattr(along, "ndim", 1) != 1:
+    if not (is_list(along) or isinstance(along, np.ndarray)) or getattr(along, "ndim", 1) != 1:
         raise InputError(f"{what} gives {name} {shown(along)}; it must be given a list of values")
     values = [*itertools.islice(along, MANY_VALUES + 1)]
     if len(values) > MANY_VALUES:
