@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, assume, event, given, settings
+from hypothesis import HealthCheck, Phase, assume, event, example, given, settings
 from hypothesis import strategies as st
 
 import asynchebb as ah
@@ -254,7 +254,7 @@ def folder(tmp_path, monkeypatch):
 
 ALL = bool(os.environ.get("ASYNCHEBB_ALL"))
 RANDOM = settings(
-    max_examples=int(os.environ.get("EX", "300")) if ALL else 5,
+    max_examples=60 if ALL else 3,
     deadline=None,
     derandomize=not ALL,
     phases=(Phase.explicit, Phase.generate),  # to shrink an example means to compile for minutes
@@ -263,7 +263,37 @@ RANDOM = settings(
 )
 
 
+def methods(**written):
+    """Methods by name, each with what it takes and its lines."""
+    return "".join(
+        f"    def {name}(self, {takes}):\n" + "".join(f"        {line}\n" for line in lines)
+        for name, (takes, *lines) in written.items()
+    )
+
+
+RULE = methods(
+    leak_w=("y_i", "return y_i * y_i"),
+    leak_m=("y_i", "return np.minimum(y_i, 1.0)"),
+    rate=("y_i, a_i", "return 0.05 * np.tanh(a_i + 0.2), a_i + 0.1 * (y_i - a_i)"),
+)
+
+
 @RANDOM
+@example(  # one number for all neurons
+    moves=("", methods(step=("u_i, drive_i", "return u_i + self.dt * drive_i, 0.5"))),
+    opens=methods(gate=("y_i, c_i, k, hold", "return True, y_i > 1")),
+    learns=("0.0", RULE),
+    from_rest=False,
+)
+@example(  # neurons that sleep, and gates that are numbers and count down
+    moves=(
+        "additive",
+        methods(step=("u_i, drive_i", "u_i = u_i + self.dt * drive_i", "return u_i, u_i * (u_i > 0.1)")),
+    ),
+    opens=methods(gate=("y_i, c_i, k, hold", "return y_i * (c_i < 1), (c_i < 1) * 9 + np.maximum(c_i, 1) - 1")),
+    learns=("0.0", RULE),
+    from_rest=True,
+)
 @given(moves=dynamics(), opens=schedules(), learns=rules(), from_rest=st.booleans())
 def test_parts_made_at_random_are_refused_or_give_the_same_numbers(moves, opens, learns, from_rest, folder):
     check(moves, opens, learns, from_rest, folder)
